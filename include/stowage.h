@@ -231,7 +231,9 @@ typedef struct stw_model_options {
    * and a matrix over a sample's first token, under the family's own names. With STW_TASK_TOKEN_LABEL (transformers' ...ForTokenClassification)
    * the head is a dropout and a matrix with a bias, "score" or "classifier", over every token; a language model stays causal. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
-   * them, and lies in their folder; labels.json there has the names. A pooler that BERT's files hold is frozen then, as PEFT has it. */
+   * them, and lies in their folder; labels.json there has the names, and the task where it is not LABEL. A pooler that BERT's files hold is
+   * frozen then, as PEFT has it. The loss of a text is for LABEL cross entropy, for LABELS the mean over labels of the binary cross entropy of
+   * each, for NUMBER the mean over numbers of the squared error. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
   size_t label_count;        /* 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already */
   uint32_t task;             /* STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task
@@ -658,7 +660,7 @@ typedef struct stw_dataset_options {
                                 encoder, of the document's first token. STW_MARK_TARGET is not looked at then. With
                                 STW_TASK_TOKEN_LABEL: a uint32 for each token, the target of that token. NULL:
                                 targets are tokens. */
-  uint64_t label_count;      /* with labels: every one must be smaller */
+  uint64_t label_count;      /* with labels: how many the model has; every uint32 must be smaller */
   double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of
                                 which longer ones than a sample count as what samples have of them */
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
@@ -672,7 +674,9 @@ typedef struct stw_dataset_options {
   uint64_t mask_token;
   const uint8_t *token_kinds; /* `vocabulary` bytes, each STW_TOKEN_* together; NULL: all are 0 */
   uint32_t mask_whole_words; /* 1: with token_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it */
-  uint32_t task;             /* with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL */
+  uint32_t task;             /* with labels: STW_TASK_* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For
+                                LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead: of LABELS how
+                                much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -721,7 +725,8 @@ typedef struct stw_progress {
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
   double evaluation_accuracy;   /* of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the
-                                   largest, of equal ones the first; of a preference: as accuracy; not a number where there were none */
+                                   largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the
+                                   label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER */
   double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by
                                 (P - R) / n, simpo and orpo by P / n; else 0 */
   uint64_t evaluation_samples;  /* of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all */
@@ -778,8 +783,8 @@ typedef struct stw_trainer_options {
   void *gradient_user;
   float momentum;            /* sgd: unset 0.9; muon: unset 0.95 */
   float label_smoothing;     /* in [0, 1): this share of the target's probability goes to all tokens alike; with a preference in [0, 0.5): the
-                                share of pairs that is taken to be the wrong way round */
-  float z_loss;              /* times the square of log Σ exp(logits), added to every token's loss */
+                                share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER */
+  float z_loss;              /* times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER */
   float outlier_limit;       /* 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations
                                 above its running mean than this (exponential, about 128 steps; from 64 steps on) */
   double loss_scale;         /* fp16: of the first step, a power of two; 0: 65536 */
@@ -804,7 +809,9 @@ typedef struct stw_batch {
    * there, and -100 elsewhere; nothing is shifted.
    * For a classifier these are labels, not tokens: "targets" at any token, or "labels" (samples), one a sample. Such a label belongs
    * to the sample's last token that counts; for an encoder, to its first token. For a model of STW_TASK_TOKEN_LABEL "labels" are (samples, tokens), each
-   * the label of the token beside it, as "targets" are. Optional: "lengths" (samples), how many tokens of each
+   * the label of the token beside it, as "targets" are. For LABELS and NUMBER there are no "targets", and "labels" is of
+   * float32 (samples, labels): of LABELS how much a sample has of each, 0 to 1; of NUMBER finite numbers; a row that begins with a NaN
+   * has no loss. Optional: "lengths" (samples), how many tokens of each
    * sample count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at.
    * Optional with STW_INPUT_POSITIONS, and for encoders always: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
@@ -907,15 +914,17 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
 /* The model's logits behind a text, in the same arena: of the tokens that may follow, or of a classifier's labels, vocabulary or labels
- * of them in fp32 (not probabilities: softmax makes those). `out` has room for `capacity`. At most as many tokens as the plan's
+ * of them in fp32 (not probabilities: softmax makes those, of LABELS the sigmoid of each; of NUMBER they are the numbers). `out` has room for
+ * `capacity`. At most as many tokens as the plan's
  * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many), STW_UNSUPPORTED (a masked
  * language model, whose log-probabilities stw_trainer_log_probabilities has, and STW_TASK_TOKEN_LABEL, whose logits stw_trainer_classify
  * has); STW_CANCELLED; STW_NON_FINITE where they are not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
                                       stw_error *error) STW_NOEXCEPT;
-/* The logits of a classifier's labels for `texts` texts, in the same arena. `tokens` holds the texts' tokens one after the other, and
+/* The logits of a classifier's labels for `texts` texts, or its numbers, in the same arena. `tokens` holds the texts' tokens one after the other, and
  * `lengths` how many each text has, 1 to the plan's sequence. `token_types` has a type for each token, below the model's token_types; NULL
- * where all are 0. `out` receives texts * labels numbers in fp32 (not probabilities: softmax makes those), and has room for `capacity`. Of a
+ * where all are 0. `out` receives texts * labels outputs as they are, in fp32: not probabilities, which softmax makes, of LABELS the
+ * sigmoid of each; of NUMBER the numbers. It has room for `capacity`. Of a
  * model of STW_TASK_TOKEN_LABEL it receives tokens * labels numbers, those of each token of each text in turn: as many tokens as `lengths` sum up to. An
  * encoder takes as many texts at once as fit the plan's sequence; the answers are the same as one by one. Errors: STW_UNSUPPORTED (not a
  * classifier), STW_BAD_ARGUMENT (tokens, types, capacity), STW_UNSUPPORTED_SHAPE (a length); STW_CANCELLED; STW_NON_FINITE where logits
@@ -926,7 +935,7 @@ STW_API stw_status stw_trainer_classify(stw_trainer *trainer, const int32_t *tok
  * its learning rate is not looked at, and it has neither "weights" nor "reference"), in the same arena: samples * tokens of
  * them into `out`, which has room for `capacity`, each in the place of its target or label; 0 where there is no target. Of a classifier's
  * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step; STW_NON_FINITE where the model's loss is not finite;
- * `out` is unchanged then. Since: 0.1 */
+ * STW_UNSUPPORTED for LABELS and NUMBER; `out` is unchanged then. Since: 0.1 */
 STW_API stw_status stw_trainer_log_probabilities(stw_trainer *trainer, const stw_batch *batch, float *out, uint64_t capacity,
                                                  stw_error *error) STW_NOEXCEPT;
 /* Goes over a dataset of pairs once, both parts, and writes the log-probabilities that the model as it is gives its targets into the file

@@ -100,7 +100,7 @@ struct StepState {
   double correction2;      // sqrt(1 - beta2^t)
   uint32_t skip;           // a Skip
   // accumulated by evaluations of classifiers, and of preferences by micro-steps too
-  uint32_t hits;           // targets whose logit is the largest of its row; pairs that are in order
+  uint32_t hits;           // targets whose logit is the largest of its row; rows of values that are all right; pairs that are in order
 };
 static_assert(sizeof(StepState) == 256);
 
@@ -398,6 +398,33 @@ struct HitCountArgs {
   StepState* state;
 };
 
+// The loss of a row of values: the mean over its `count` values of, with a logit x and its value y,
+//   binary_cross_entropy   loss = max(x, 0) - x·y + log(1 + e^-|x|)   slope = 1 / (1 + e^-x) - y
+//   squared_error          loss = (x - y)²                            slope = 2·(x - y)
+// times the row's weight. The gradient is slope · loss_scale · batch_factor / count, times the row's weight. A row's sum is one over columns.
+enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
+struct ValueLossArgs {
+  int64_t rows, count;
+  ValueLoss kind;
+  const int32_t* targets;        // (rows); rows of ignored_target have neither loss nor gradient, and any values
+  const float* values;           // (rows, count)
+  Matrix logits;                 // (rows, count); with `gradient` replaced by the loss's gradient
+  bool gradient;
+  float* row_loss;               // (rows), 0 where ignored
+  const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
+  const StepState* state;        // null: scale 1
+  int64_t stride;                // elements from one row of logits to the next; a gradient is +0 past the row's end
+};
+// state->hits += rows whose logits are all right: above 0 where the value is above 0.5, not above 0 elsewhere, and none of them a NaN.
+struct ValueHitsArgs {
+  int64_t rows, count;
+  const int32_t* targets;        // (rows); rows of ignored_target do not count
+  const float* values;           // (rows, count)
+  ConstMatrix logits;            // (rows, count)
+  int64_t stride;                // elements from one row of logits to the next
+  StepState* state;
+};
+
 // What is learned of pairs of documents (preference_pair.h has the formulas): planner/preference.h; src/ asserts that both agree.
 enum class PairLoss : uint8_t { none, dpo, ipo, simpo, orpo };
 struct PairTerms {
@@ -495,7 +522,8 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(hit_count, HitCountArgs) X(preference, PreferenceArgs) X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
+  X(hit_count, HitCountArgs) X(value_loss, ValueLossArgs) X(value_hits, ValueHitsArgs) X(preference, PreferenceArgs) \
+  X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
   X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(gradient_sum, GradientSumArgs) X(fill, FillArgs) X(copy, CopyArgs)
 

@@ -20,7 +20,8 @@ bool is_row_by_row(OpKind kind) {
     case OpKind::embedding_gradient: case OpKind::position_gradient: case OpKind::norm_gradient: case OpKind::qk_norm_gradient:
     case OpKind::attention_gradient: case OpKind::square_sum: case OpKind::finish_step: case OpKind::adamw: case OpKind::adamw8: case OpKind::sgd:
     case OpKind::lion: case OpKind::lion8: case OpKind::muon: case OpKind::adafactor: case OpKind::fetch: case OpKind::store:
-    case OpKind::preference: case OpKind::gradient_sum: case OpKind::document_mean: case OpKind::document_mean_gradient: return false;
+    case OpKind::preference: case OpKind::gradient_sum: case OpKind::document_mean: case OpKind::document_mean_gradient:
+    case OpKind::value_loss: case OpKind::value_hits: return false;
   }
   return false;
 }

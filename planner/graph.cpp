@@ -146,6 +146,7 @@ void GraphBuilder::input(Input input) {
   t.kind = Kind::input;
   t.format = input_row(input).is_float ? Format::f32 : Format::i32;
   t.shape = {graph_.sequence};
+  if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.labels};
   t.per_sample = true;
   t.rows = graph_.sequence;
   graph_.tensors.push_back(std::move(t));
@@ -399,18 +400,38 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
   return y;
 }
 
-void GraphBuilder::cross_entropy(int logits) {
-  assert(graph_.features(logits) == graph_.classes());
-  // Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
+void GraphBuilder::loss(int logits) { cross_entropy(logits); }
+
+// Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
+void GraphBuilder::align_rows(int logits) {
   Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;
   if (stride != rows.shape.last()) rows.row_stride = stride;
+}
+
+void GraphBuilder::cross_entropy(int logits) {
+  if (has_values(graph_.task)) return value_loss(logits);   // a head of labels that names the loss of one label for all tasks
+  assert(graph_.features(logits) == graph_.classes());
+  align_rows(logits);
   int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
   if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
   else op(OpKind::preference, {}, {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions], graph_.inputs[Input::reference]}, {graph_.token_weights});
+  end(loss);
+}
+
+void GraphBuilder::value_loss(int logits) {
+  assert(graph_.features(logits) == graph_.labels && graph_.preference == Preference::none);
+  align_rows(logits);
+  Attributes a;
+  a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
+  const int values = need(Input::values), loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
+  std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
+  if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
+  op(OpKind::value_loss, a, std::move(inputs), {loss});
+  op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
   end(loss);
 }
 

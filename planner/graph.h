@@ -114,11 +114,14 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
-  bool counts_hits() const { return labels > 0 || task == Task::masked_language_model; }   // whether an evaluation tells an accuracy
+  // Whether an evaluation counts what is right: a number never is.
+  bool counts_hits() const { return (labels > 0 && task != Task::number) || task == Task::masked_language_model; }
   size_t loss_ops() const { return counts_hits() ? 3 : 2; }   // at the end of evaluate_ops
   // Whether the logits of a text are told: one row for each text. Those of all tokens would take more memory than training does.
   bool tells_logits() const { return task != Task::masked_language_model; }
-  int64_t classes() const { return labels > 0 ? labels : vocabulary; }   // numbers that targets may be, and logits of a row
+  int64_t classes() const { return labels > 0 ? labels : vocabulary; }   // logits of a row, and numbers that targets may be where they say which one
+  // Numbers that a row of a sample has of an input.
+  int64_t input_width(Input input) const { return input_row(input).of_labels ? labels : 1; }
   int blocks() const;
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
@@ -203,6 +206,7 @@ class GraphBuilder {
   int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0
+  void loss(int logits);                               // of the graph's task: cross entropy, or that of values
   void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
   // Before the loss: what its targets are, and where. Without it they are tokens.
   void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
@@ -216,6 +220,8 @@ class GraphBuilder {
   int activation(const char* name, int64_t rows, Shape shape, Format format);
   // With as many rows as `x` has.
   int rows_like(int x, const char* name, int64_t features) { return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute); }
+  void align_rows(int logits);
+  void value_loss(int logits);
   void input(Input input);  // makes the input's tensor
   int need(Input input);    // adds the input to the graph; its tensor
   // `inputs` and, where samples hold documents, the positions in them.

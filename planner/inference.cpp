@@ -36,9 +36,11 @@ void add_inference(Graph& graph) {
     copy.attributes.dropout = 0;
     for (int& t : copy.inputs)
       if (t >= 0) t = stands_for[static_cast<size_t>(t)];
-    // Which class a row's largest logit is of is counted before the loss, whose op may be given their place.
+    // What a row's logits say is right is counted before the loss, whose op may be given their place.
     if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
       graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
+    if (copy.kind == OpKind::value_loss && graph.counts_hits())
+      graph.evaluate_ops.push_back({OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
     if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned of it
     graph.evaluate_ops.push_back(std::move(copy));
   }

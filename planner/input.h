@@ -1,4 +1,4 @@
-// The table of inputs: the numbers that a sample brings, one for each of its rows. A graph has those inputs that its model and numerics
+// The table of inputs: the numbers that a sample brings, one for each of its rows, or as many as there are labels. A graph has those inputs that its model and numerics
 // need. To add an input, add its row here and fill it in src/batch.cpp and src/dataset.cpp, or in src/sample_inputs.cpp if it follows
 // from other inputs. Memory, copies to a device and checks need no change.
 #pragma once
@@ -18,17 +18,20 @@ enum class Input : uint8_t {
   token_types,   // 0 for tokens of a first text, 1 for those of a second one
   following,     // how many tokens of its document come after a token
   position_rows, // a token's position + Graph::first_position: its row in a table of positions whose first rows are unused
+  values,        // of all labels, where a target says that the row has some
 };
-inline constexpr size_t input_count = 8;
+inline constexpr size_t input_count = 9;
 
 struct InputRow {
   const char* name;
   bool is_float;   // f32; else i32
   bool of_loss;    // nothing but the loss reads it
+  bool of_labels = false;   // a row has a number for each label, else one
 };
 inline constexpr std::array<InputRow, input_count> input_rows{{
   {"tokens", false, false}, {"targets", false, true}, {"positions", false, false}, {"weights", true, true},
   {"reference", true, true}, {"token_types", false, false}, {"following", false, false}, {"position_rows", false, false},
+  {"values", true, true, true},
 }};
 inline constexpr uint64_t input_element_bytes = 4;   // of all of them
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }

@@ -54,13 +54,16 @@ enum class OpKind : uint8_t {
   gradient_sum,           // gradient, gradient…                  -> the first of them: of all uses of a parameter (update.h)
   document_mean,          // x, document positions, following     -> y: a document's first row has the mean of its rows, others 0
   document_mean_gradient, // dy, document positions, following    -> dx
+  value_loss,             // logits, targets, values, weights?    -> row_loss, dlogits?
+  value_hits,             // logits, targets, values              -> (state)      (evaluation of a model with several labels a text)
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::document_mean_gradient) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 enum class Activation : uint8_t { gelu_tanh, gelu_erf, tanh, relu };
 enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };
+enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
 
 struct Attributes {
   float epsilon = 0;
@@ -68,6 +71,7 @@ struct Attributes {
   bool transposed = false;      // linear: weights are (inputs, features)
   Activation activation = Activation::gelu_tanh;   // of a gelu op, which computes the others too
   Gate gate = Gate::silu;       // swiglu
+  ValueLoss value_loss = ValueLoss::binary_cross_entropy;   // of a value_loss op
   float weight_offset = 0;      // norms: what weights count from
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op

@@ -48,7 +48,7 @@ inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0;
 
 // Rows are defined next to each other by family: planner/ops/<family>.cpp.
 extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows[3], attention_rows[4], elementwise_rows[7],
-    loss_rows[4], pooling_rows[2], update_rows[10], transfer_rows[2];
+    loss_rows[6], pooling_rows[2], update_rows[10], transfer_rows[2];
 
 // Bytes of an operand at this extent: parts of per-sample tensors count their rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);

@@ -87,7 +87,7 @@ std::string describe(const Graph& graph) {
   std::vector<bool> is_used(graph.tensors.size());
   for (const Op& op : graph.ops) {
     // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
@@ -98,6 +98,7 @@ std::string describe(const Graph& graph) {
     if (weight_offset != 0) add(weight_offset);
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
+    if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
     const bool in_block = op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
     for (int t : op.inputs) {   // what an op before it uses too
       if (t < 0 || graph.at(t).kind != Kind::parameter) continue;

@@ -44,12 +44,12 @@ class Signature {
 
   void add(const Op& op) {
     // Every one, by name: one that is added and forgotten here does not compile. Streams of random numbers take neither memory nor time.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     add(static_cast<int64_t>(op.kind));
     for (float x : {epsilon, scale, dropout, weight_offset}) add(x);
     for (int64_t x : {int64_t{rms}, int64_t{transposed}, static_cast<int64_t>(activation), static_cast<int64_t>(gate), int64_t{query_heads}, int64_t{kv_heads},
-                      int64_t{head_dim}, int64_t{causal}, int64_t{alibi}, window, int64_t{inverse}})
+                      int64_t{head_dim}, int64_t{causal}, int64_t{alibi}, window, int64_t{inverse}, static_cast<int64_t>(value_loss)})
       add(x);
     for (int64_t column : columns) add(column);
     for (const auto* list : {&op.inputs, &op.outputs}) {

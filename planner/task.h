@@ -32,6 +32,8 @@ inline constexpr std::array<TaskRow, task_count> task_rows{{
 inline const TaskRow& task_row(Task task) { return task_rows[static_cast<size_t>(task)]; }
 // Whether the outputs are those of labels, each of which has a name. Numbers have names, too.
 inline bool has_labels(Task task) { return task >= Task::label; }
+// Whether its loss compares outputs with values, one for each label, not with the number of one.
+inline bool has_values(Task task) { return task == Task::labels || task == Task::number; }
 // Whether a text has one row of outputs.
 inline bool is_of_text(Task task) { return task >= Task::label && task <= Task::number; }
 

@@ -66,23 +66,39 @@ Status parse(const Json& json, AdapterConfig& config) {
   return ok();
 }
 
-// A head of so many rows, and the names that belong to them.
-Status find_labels(const std::string& folder, const std::vector<int64_t>& shape, AdapterConfig& config) {
-  const std::string path = adapter_labels(folder);
-  if (shape.size() != 2 || shape[0] < 2 || shape[0] > static_cast<int64_t>(largest_label_count))
-    return corrupt(adapter_weights(folder), "expected a head for two labels or more");
-  config.label_count = static_cast<size_t>(shape[0]);
-  if (!file_exists(path)) return ok();
-  STW_ASSIGN(text, read_text(path, largest_labels));
-  auto list = parse_json(text);
-  if (!list) return corrupt(path, list.error().message);
-  for (const Json& name : list->elements()) {
-    if (!name.as_string()) return corrupt(path, "expected a list of strings");
+// What labels.json has: adapter_labels_json.
+Status parse_labels(const Json& json, AdapterConfig& config) {
+  const Json* names = &json;
+  if (json.is_object()) {
+    STW_ASSIGN(name, get_string(json, "task"));
+    const auto row = std::find_if(task_rows.begin(), task_rows.end(), [&](const TaskRow& r) { return name == r.name; });
+    if (row == task_rows.end() || !has_labels(static_cast<Task>(row - task_rows.begin()))) return Error{Code::unsupported_field, "task \"" + name + "\" is not supported"};
+    config.task = static_cast<Task>(row - task_rows.begin());
+    names = json.find("labels");
+  }
+  if (!names || !names->is_array()) return Error{Code::corrupt, "expected a list of strings"};
+  for (const Json& name : names->elements()) {
+    if (!name.as_string()) return Error{Code::corrupt, "expected a list of strings"};
     config.labels.push_back(*name.as_string());
   }
   if (config.labels.size() != config.label_count)
-    return corrupt(path, "expected " + std::to_string(config.label_count) + " names, as many as the head has rows, found " + std::to_string(config.labels.size()));
-  if (auto status = check_labels(Task::label, config.labels); !status) return corrupt(path, status.error().message);
+    return Error{Code::corrupt, "expected " + std::to_string(config.label_count) + " names, as many as the head has rows, found " + std::to_string(config.labels.size())};
+  if (auto status = check_labels(config.task.value_or(Task::label), config.labels); !status) return Error{Code::corrupt, status.error().message};
+  return ok();
+}
+
+// A head of so many rows, and the names that belong to them.
+Status find_labels(const std::string& folder, const std::vector<int64_t>& shape, AdapterConfig& config) {
+  const std::string path = adapter_labels(folder);
+  if (shape.size() != 2 || shape[0] < 1 || shape[0] > static_cast<int64_t>(largest_label_count))
+    return corrupt(adapter_weights(folder), "expected a head for one label or more");
+  config.label_count = static_cast<size_t>(shape[0]);
+  if (config.label_count == 1) config.task = Task::number;   // as transformers takes one output
+  if (!file_exists(path)) return ok();
+  STW_ASSIGN(text, read_text(path, largest_labels));
+  auto json = parse_json(text);
+  if (!json) return corrupt(path, json.error().message);
+  if (auto status = parse_labels(*json, config); !status) return Error{status.error().code, path + ": " + status.error().message};
   return ok();
 }
 
@@ -215,6 +231,13 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std:
     for (const std::string& in_file : {std::string(wrapper) + name, name})
       if (const SafetensorsInfo* found = weights.find(in_file)) return found;
   return nullptr;
+}
+
+Json adapter_labels_json(Task task, const std::vector<std::string>& names) {
+  Json list = Json::array();
+  for (const std::string& name : names) list.push(name);
+  if (task == Task::label) return list;
+  return Json::object().set("task", task_row(task).name).set("labels", std::move(list));
 }
 
 Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base) {

@@ -1,5 +1,6 @@
 // Folders of low-rank adapters as Hugging Face's PEFT reads and writes them: adapter_config.json and adapter_model.safetensors.
 #pragma once
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,12 +21,13 @@ struct AdapterConfig {
   std::set<std::string> head;        // the head's parameters in the folder
   std::vector<std::string> saved_modules;   // "modules_to_save": what is trained whole; each names modules by how their names end
   std::vector<std::string> labels;   // their names; none where the folder does not know them
+  std::optional<Task> task;          // of the head, where the folder says it
 };
 
 inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
 inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
 
-inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }   // a list of names, beside a head: ours, PEFT knows none
+inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }   // beside a head: ours, PEFT knows none
 
 // Whether a path is a folder that has adapters and no weights of a model.
 bool holds_adapters(const std::string& folder);
@@ -42,6 +44,8 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std:
 
 // The name that a parameter's tensor has in such a file.
 std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter);
+// What labels.json has: a list of names, or of another task than Task::label {"task": …, "labels": names}.
+Json adapter_labels_json(Task task, const std::vector<std::string>& names);
 // The text of adapter_config.json for the adapters of a graph, and a classifier's head.
 Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base);
 

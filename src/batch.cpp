@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/kernels.h"
+#include "src/values.h"
 
 namespace stw {
 
@@ -13,8 +14,9 @@ namespace {
 
 Error wrong(const std::string& name, const std::string& what) { return {Code::bad_argument, "batch: " + name + ": " + what}; }
 
+// `labels`: a matrix (samples, labels); 0: (samples, tokens), or a vector.
 template <class T>
-Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* managed, const BatchLimits& limits, int dimensions) {
+Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* managed, const BatchLimits& limits, int dimensions, int64_t labels = 0) {
   constexpr bool is_float = std::is_same_v<T, float>;
   if (!managed) return wrong(name, "the tensor is NULL");
   if (managed->version.major != dlpack::major_version)
@@ -24,13 +26,15 @@ Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* manag
   if (t.dtype.code != (is_float ? dlpack::code_float : dlpack::code_int) || t.dtype.bits != 32 || t.dtype.lanes != 1)
     return wrong(name, is_float ? "expected float32" : "expected int32");
   if (t.ndim != dimensions)
-    return wrong(name, std::string(dimensions == 2 ? "expected two dimensions (samples, tokens)" : "expected one dimension (samples)") +
+    return wrong(name, std::string(labels > 0 ? "expected two dimensions (samples, labels)" : dimensions == 2 ? "expected two dimensions (samples, tokens)" : "expected one dimension (samples)") +
                            ", found " + std::to_string(t.ndim));
   if (!t.shape) return wrong(name, "the shape is NULL");
   HostMatrix<T> m;
   m.samples = t.shape[0];
   if (dimensions == 2) m.tokens = t.shape[1];
-  if (m.samples < 1 || m.samples > limits.samples || m.tokens < 1 || m.tokens > limits.sequence) {
+  if (labels > 0 && (m.samples < 1 || m.samples > limits.samples || m.tokens != labels))
+    return wrong(name, "expected (1 to " + std::to_string(limits.samples) + ", " + std::to_string(labels) + "), found (" + std::to_string(m.samples) + ", " + std::to_string(m.tokens) + ")");
+  if (labels == 0 && (m.samples < 1 || m.samples > limits.samples || m.tokens < 1 || m.tokens > limits.sequence)) {
     const bool rows = dimensions == 2;
     return wrong(name, "expected (1 to " + std::to_string(limits.samples) + (rows ? ", 1 to " + std::to_string(limits.sequence) : "") +
                            "), found (" + std::to_string(m.samples) + (rows ? ", " + std::to_string(m.tokens) : "") + ")");
@@ -93,6 +97,18 @@ Status Batch::check_classes(int64_t labels) const {
   return ok();
 }
 
+// A sample without values has a NaN in front.
+Status Batch::check_values(Task task) const {
+  if (!values_.data) return ok();
+  if (values_.samples != tokens_.samples)
+    return wrong("labels", "expected a row for each of " + std::to_string(tokens_.samples) + " samples, found " + std::to_string(values_.samples));
+  for (int64_t s = 0; s < values_.samples; ++s)
+    for (int64_t i = 0; i < values_.tokens && !std::isnan(values_.at(s)); ++i)
+      if (const float x = values_.at(s, i); !is_value(task, x))
+        return wrong("labels", "sample " + std::to_string(s) + ", label " + std::to_string(i) + ": expected " + values_of(task) + ", found " + std::to_string(x));
+  return ok();
+}
+
 // A document's tokens follow each other: 0, 1, 2, …
 Status Batch::check_positions() const {
   if (!positions_.data) return ok();
@@ -138,7 +154,7 @@ Status Batch::check_pairs(Preference preference) const {
 Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
-  const bool classifies = limits.labels > 0 && is_of_text(limits.task);
+  const bool classifies = limits.labels > 0 && is_of_text(limits.task), has_values = stw::has_values(limits.task);
   batch.are_of_tokens_ = limits.task == Task::token_label;
   const struct { const char* name; HostMatrix<int32_t>* matrix; int dimensions; } known[] = {
       {"tokens", &batch.tokens_, 2}, {"targets", &batch.targets_, 2}, {"labels", classifies ? &batch.classes_ : &batch.labels_, classifies ? 1 : 2},
@@ -149,6 +165,13 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       if (name == input_row(optional).name && limits.inputs[optional] < 0)
         return Error{Code::unsupported, "batch: " + name + (optional == Input::token_types ? ": the model has no types of tokens" : ": the plan has no such input; ask for it when planning")};
     bool found = false;
+    if (has_values && name == "targets") return wrong(name, std::string("the model's task is ") + task_row(limits.task).name + ": expected labels (samples, labels) of float32");
+    if (has_values && name == "labels") {
+      if (batch.values_.data) return wrong(name, "it is there twice");
+      STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2, limits.labels));
+      batch.values_ = matrix;
+      continue;
+    }
     for (const auto& [known_name, to] : {std::pair{"weights", &batch.weights_}, {"reference", &batch.reference_}}) {
       if (name != known_name) continue;
       found = true;
@@ -167,7 +190,8 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions, token_types, weights and reference"};
   }
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
-  const bool has_labels = batch.labels_.data || batch.classes_.data;
+  const bool has_labels = batch.labels_.data || batch.classes_.data || batch.values_.data;
+  if (has_values && !has_labels) return wrong("labels", "it is missing");
   if (!batch.targets_.data && !has_labels) return wrong("targets", "it is missing, and so is labels");
   if (batch.targets_.data && has_labels) return wrong("labels", "expected targets or labels, found both");
   STW_TRY(batch.check_lengths());
@@ -175,6 +199,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
   STW_TRY(batch.check_targets("targets", batch.targets_, limits));
   STW_TRY(batch.check_targets("labels", batch.labels_, limits));
   STW_TRY(batch.check_classes(limits.labels));
+  STW_TRY(batch.check_values(limits.task));
   STW_TRY(batch.check_positions());
   STW_TRY(batch.check_finite("weights", batch.weights_));
   STW_TRY(batch.check_finite("reference", batch.reference_));
@@ -194,10 +219,12 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end, goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
     const bool is_labelled = rows.label_place == LabelPlace::first_token ? i == 0 && is_there : i + 1 == end;
-    const bool has_target = targets_.data || (labels_.data && shift() == 0) ? is_there : labels_.data ? goes_on : is_labelled;
+    const bool has_value = !(values_.data && std::isnan(values_.at(sample)));
+    const bool has_target = targets_.data || (labels_.data && shift() == 0) ? is_there : labels_.data ? goes_on : is_labelled && has_value;
     const int64_t at = i + shift();   // labels and their weights are shifted together
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
-    rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : classes_.at(sample);
+    rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : values_.data ? 0 : classes_.at(sample);
+    for (int64_t label = 0; has_target && label < values_.tokens && values_.data; ++label) rows.values[i * rows.value_count + label] = values_.at(sample, label);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
     if (reference_.data && has_target) rows.reference[i] = reference_.at(sample, at);
     // What is not there is a document of its own.

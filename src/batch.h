@@ -8,7 +8,7 @@
 
 namespace stw {
 
-// A matrix (samples, tokens) in host memory, or a vector (samples): one token each.
+// A matrix (samples, tokens) in host memory, or (samples, labels), or a vector (samples): one token each.
 template <class T>
 struct HostMatrix {
   const T* data = nullptr;
@@ -20,7 +20,7 @@ struct HostMatrix {
 // What a batch must agree with.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
-  int64_t labels;        // of a classifier, else 0
+  int64_t labels;        // of a task with labels, else 0
   int64_t token_types;   // that the model tells apart, else 0
   InputIndices inputs;   // of the plan's graph
   Preference preference;
@@ -49,6 +49,7 @@ class Batch {
   Status check_tokens(int64_t vocabulary) const;
   Status check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const;
   Status check_classes(int64_t labels) const;
+  Status check_values(Task task) const;
   Status check_positions() const;
   Status check_finite(const char* name, const HostMatrix<float>& m) const;
   Status check_token_types(int64_t types) const;
@@ -60,6 +61,7 @@ class Batch {
   bool are_of_tokens_ = false;           // labels_: each is its own token's, not the next one to learn
   HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
   HostMatrix<float> weights_, reference_;
+  HostMatrix<float> values_;   // (samples, labels), in place of classes
 };
 
 }  // namespace stw

@@ -6,8 +6,10 @@
 #include <span>
 
 #include "kernels/kernels.h"
+#include "planner/sizes.h"
 #include "src/random.h"
 #include "src/reference_file.h"
+#include "src/values.h"
 
 namespace stw {
 namespace {
@@ -197,13 +199,14 @@ Dataset::Extent Dataset::window(Part part, uint64_t index) const {
 
 Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   const std::string& path = options.labels_path;
+  label_count_ = options.label_count;
+  task_ = options.task;
+  if (has_values(task_)) return open_values(path, documents);
   STW_ASSIGN(file, File::open(path));
-  const bool is_of_tokens = options.task == Task::token_label;
+  const bool is_of_tokens = task_ == Task::token_label;
   const uint64_t count = is_of_tokens ? file_->count : documents;
   if (file.size() != count * sizeof(uint32_t))
     return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) + " bytes, a label for each " + (is_of_tokens ? "token" : "document") + ", found " + std::to_string(file.size())};
-  label_count_ = options.label_count;
-  task_ = options.task;
   if (!is_of_tokens) labels_.reserve(count);
   STW_TRY(in_chunks<uint32_t>(file, 0, count, [&](uint64_t at, std::span<const uint32_t> chunk) -> Status {
     content_.update(chunk.data(), chunk.size_bytes());
@@ -217,6 +220,36 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   }));
   if (is_of_tokens) token_labels_ = std::make_unique<const File>(std::move(file));
   return ok();
+}
+
+Status Dataset::open_values(const std::string& path, uint64_t documents) {
+  STW_ASSIGN(opened, File::open(path));
+  values_ = std::make_unique<const File>(std::move(opened));
+  const auto width = static_cast<uint64_t>(label_count_);
+  const uint64_t expected = size_mul(size_mul(documents, width), sizeof(float));
+  if (values_->size() != expected)
+    return corrupt(path, "expected " + std::to_string(expected) + " bytes, " + std::to_string(width) + " numbers for each document, found " + std::to_string(values_->size()));
+  labels_.assign(documents, kernels::ignored_target);
+  return in_chunks<float>(*values_, 0, documents * width, [&](uint64_t at, std::span<const float> chunk) -> Status {
+    content_.update(chunk.data(), chunk.size_bytes());
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      const uint64_t document = (at + i) / width, label = (at + i) % width;
+      if (label == 0 && !std::isnan(chunk[i])) labels_[document] = 0;
+      if (labels_[document] == kernels::ignored_target || is_value(task_, chunk[i])) continue;
+      return corrupt(path, "number " + std::to_string(label) + " of document " + std::to_string(document) + " is " + std::to_string(chunk[i]) + ", expected " + values_of(task_));
+    }
+    return ok();
+  });
+}
+
+Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows) const {
+  rows.targets[row] = labels_[document];
+  if (!values_ || labels_[document] == kernels::ignored_target) return ok();
+  const auto width = static_cast<uint64_t>(label_count_);
+  float* const out = rows.values + row * label_count_;
+  STW_TRY(values_->read(document * width * sizeof(float), out, width * sizeof(float)));
+  if (std::all_of(out, out + width, [&](float x) { return is_value(task_, x); })) return ok();
+  return corrupt(values_->path(), "it has changed since it was opened");
 }
 
 std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length) {
@@ -244,8 +277,7 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
   if (has_marks) STW_TRY(check_sequence(options.sequence));
   if (!options.labels_path.empty() && !has_marks) return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
-  if (!options.labels_path.empty() && options.task != Task::label && options.task != Task::token_label)
-    return Error{Code::bad_argument, std::string("labels of the task ") + task_row(options.task).name + " are not supported"};
+  if (!options.labels_path.empty() && !has_labels(options.task)) return Error{Code::bad_argument, std::string("the task ") + task_row(options.task).name + " has no labels"};
   if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
     return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
   if (options.pairs && (!has_marks || !options.labels_path.empty())) return Error{Code::bad_argument, "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
@@ -395,17 +427,18 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   int64_t begin = 0;   // of the document
   uint64_t document = window->document;
   const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
+  Status put = ok();
   STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (i > 0 && i < own && mark & mark_begin && document < end) {
-      rows.targets[at_first ? begin : i - 1] = labels_[document++];
+    if (put && i > 0 && i < own && mark & mark_begin && document < end) {
+      put = put_label(document++, at_first ? begin : i - 1, rows);
       begin = i;
     }
     if (rows.positions) rows.positions[i] = position;
     if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
   }));
+  STW_TRY(put);
   if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
-  rows.targets[at_first ? begin : own - 1] = labels_[document];
-  return ok();
+  return put_label(document, at_first ? begin : own - 1, rows);
 }
 
 Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {

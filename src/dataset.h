@@ -47,9 +47,11 @@ struct DatasetOptions {
   std::string marks_path;             // a byte for each token of `path`, of mark_…; empty: all are targets. Says where documents begin,
                                       // so that there is neither document_end nor evaluation_path
   int64_t sequence = 0;               // with marks: of the windows
-  std::string labels_path;            // of a classifier: a little-endian uint32 for each document that marks begin; empty: targets are tokens
-  Task task = Task::label;            // what labels are for; token_label: the file has one for each token
+  std::string labels_path;            // of a task with labels; empty: targets are tokens. For each document that marks begin a little-endian uint32, or
+                                      // of token_label for each token; or where the task has values label_count little-endian floats a document, of which
+                                      // the first is a NaN where there are none
   int64_t label_count = 0;            // every label is below it, or no_label
+  Task task = Task::label;            // with labels
   bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
   Masking masking = {};               // without labels and pairs
   std::string reference_path;         // of pairs: what another model says of them (reference_file.h); empty: there is none
@@ -73,7 +75,7 @@ class Dataset {
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
   int64_t label_count() const { return label_count_; }   // 0: targets are tokens
-  Task task() const { return task_; }                    // of labels
+  Task task() const { return task_; }                    // with labels
   // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
   uint64_t training_windows() const { return training_.windows.size(); }
   uint64_t evaluation_windows() const { return evaluation_.windows.size(); }   // likewise
@@ -135,6 +137,9 @@ class Dataset {
   Status open_marks(const DatasetOptions& options);
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);
+  Status open_values(const std::string& path, uint64_t documents);
+  // Writes what a document is called, as the target of a row and as its values.
+  Status put_label(uint64_t document, int64_t row, const SampleRows& rows) const;
   // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
   // Behind the last token of the part comes its first one.
@@ -166,7 +171,8 @@ class Dataset {
   Task task_ = Task::label;
   Masking masking_;
   std::vector<int32_t> ordinary_;       // with masking: the tokens that are not special
-  std::vector<int32_t> labels_;         // of documents, as targets
+  std::vector<int32_t> labels_;         // of documents, as targets; with values 0 where there are some
+  std::unique_ptr<const File> values_;  // null where there are none
   std::unique_ptr<const File> token_labels_;   // null where labels are of documents
 };
 

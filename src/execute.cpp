@@ -528,6 +528,38 @@ void run<OpKind::hit_count>(const Call& c) {
 }
 
 template <>
+void run<OpKind::value_loss>(const Call& c) {
+  kernels::ValueLossArgs a{};
+  a.rows = c.i.rows;
+  a.count = c.input_features(0);
+  a.kind = c.attributes.value_loss == ValueLoss::squared_error ? kernels::ValueLoss::squared_error : kernels::ValueLoss::binary_cross_entropy;
+  a.targets = c.input<int32_t>(1);
+  a.values = c.input<float>(2);
+  a.weights = c.input<float>(3);
+  a.logits = c.in_out(0);
+  a.stride = c.input_tensor(0).stride();
+  a.gradient = c.i.outputs > 1;
+  a.row_loss = c.output<float>(0);
+  a.state = c.x.state;
+  // The planner gave dlogits the place of the logits.
+  assert(!a.gradient || c.output(1) == c.input(0));
+  c.run(c.x.table->value_loss, a);
+}
+
+template <>
+void run<OpKind::value_hits>(const Call& c) {
+  kernels::ValueHitsArgs a{};
+  a.rows = c.i.rows;
+  a.count = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.values = c.input<float>(2);
+  a.logits = c.in(0);
+  a.stride = c.input_tensor(0).stride();
+  a.state = c.x.state;
+  c.run(c.x.table->value_hits, a);
+}
+
+template <>
 void run<OpKind::fetch>(const Call& c) {
   c.run(c.x.table->copy, kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
 }

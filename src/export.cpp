@@ -40,9 +40,7 @@ Status Trainer::export_adapters(const std::string& folder) {
     if (graph().at(t).of_adapters) named.emplace_back(t, adapter_tensor_name(model_->config(), graph().at(t).name));
   STW_TRY(write_parameters(adapter_weights(folder), named));
   if (graph().labels > 0) {
-    Json names = Json::array();
-    for (const std::string& name : model_->config().labels) names.push(name);
-    STW_TRY(write_text(adapter_labels(folder), to_string(names, 2) + "\n"));
+    STW_TRY(write_text(adapter_labels(folder), to_string(adapter_labels_json(model_->config().task, model_->config().labels), 2) + "\n"));
   }
   return write_text(adapter_config(folder), to_string(adapter_config_json(graph(), model_->config(), model_->base()), 2) + "\n");
 }

@@ -84,6 +84,9 @@ Result<WithBase> with_base(ModelSource source) {
     if (source.label_count > 0 && !same)
       return Error{Code::bad_argument, source.adapter + ": has a head for " + std::to_string(found.label_count) + " labels of its own, which are not the " +
                                            std::to_string(source.label_count) + " that were given"};
+    if (source.task && found.task && *source.task != *found.task)
+      return Error{Code::bad_argument, source.adapter + ": has a head for the task " + task_row(*found.task).name + ", which is not " + task_row(*source.task).name + ", that was given"};
+    if (found.task) source.task = found.task;
     source.label_count = found.label_count;
     if (!found.labels.empty()) source.labels = found.labels;
   }
@@ -120,8 +123,6 @@ Status check_quantization(const Json& config, const std::string& origin) {
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
-  const auto not_supported = [&] { return Error{Code::unsupported, origin + ": the task " + name + " is not supported"}; };
-  if (has_labels(task) && task != Task::label && task != Task::token_label) return not_supported();
   if (has_labels(task)) return label_count > 0 || !config.labels.empty() ? ok() : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
   if (label_count > 0) return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
   if (!config.labels.empty()) return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given");

@@ -45,6 +45,8 @@ Status Trainer::read_losses(const Program& program, float* losses) {
 
 Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use) {
   STW_TRY(check_ready());
+  if (has_values(graph().task))
+    return Error{Code::unsupported, std::string("log-probabilities: the model's task is ") + task_row(graph().task).name + ", of which a target has no probability"};
   begin_evaluation(samples);
   return each_log_probability(source, samples, use);
 }

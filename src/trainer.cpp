@@ -38,6 +38,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
+  STW_TRY(t->check_loss());
   STW_ASSIGN(pairs, pair_terms(t->plan().numerics.inputs.preference, t->options_.preference, t->options_.label_smoothing, t->options_.z_loss));
   STW_TRY(t->memory_.take(plan.bytes.arena, plan.bytes.host, t->options_.arena, t->options_.arena_bytes));
   STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
@@ -57,6 +58,14 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
 Status Trainer::check_offload(const Plan& plan) const {
   if (!options_.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
   return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
+}
+
+// What changes a loss that this plan does not have.
+Status Trainer::check_loss() const {
+  if (!has_values(graph().task)) return ok();
+  for (const auto& [name, value] : {std::pair{"label_smoothing", options_.label_smoothing}, {"z_loss", options_.z_loss}})
+    if (value != 0) return Error{Code::bad_argument, std::string("trainer: ") + name + " is for losses over a softmax, which the task " + task_row(graph().task).name + " has none of"};
+  return ok();
 }
 
 // What asks for more of the gradients than the plan keeps of them.
@@ -289,7 +298,7 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
     return Error{Code::bad_state, "trainer: the model has " + (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) + ", the dataset " +
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
   if (graph().labels > 0 && dataset.task() != graph().task)
-    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name + ", the dataset's labels are for the task " + task_row(dataset.task()).name};
+    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name + ", the dataset was opened for " + task_row(dataset.task()).name};
   if (dataset.hides_tokens() != (graph().task == Task::masked_language_model))
     return Error{Code::bad_state, dataset.hides_tokens() ? "trainer: the dataset hides tokens (mask_rate), but the model is no masked language model"
                                                          : "trainer: the model is a masked language model, but the dataset hides no tokens (mask_rate)"};
@@ -352,7 +361,8 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const double loss = state_.target_count > 0 ? state_.loss_sum / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
-  progress_.evaluation_accuracy = state_.target_count > 0 ? state_.hits / static_cast<double>(state_.target_count) : loss;
+  const bool has_accuracy = state_.target_count > 0 && graph().task != Task::number;
+  progress_.evaluation_accuracy = has_accuracy ? state_.hits / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   return loss;
 }
 

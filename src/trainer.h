@@ -168,6 +168,7 @@ class Trainer {
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status prepare();
   Status check_offload(const Plan& plan) const;
+  Status check_loss() const;
   Status check_gradients() const;
   void use(std::shared_ptr<const Planned> planned);
   // The arena's size, of which so many first bytes are kept.

@@ -110,6 +110,11 @@ inline std::string masked_of(const std::string& config) {
   return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
 }
 
+// Of a classifier: with another task for its labels, as transformers names it.
+inline std::string with_problem(const std::string& classifier, const char* problem_type) { return std::string("{\"problem_type\": \"") + problem_type + "\", " + classifier.substr(1); }
+inline std::string of_labels(const std::string& config) { return with_problem(classifier_of(config), "multi_label_classification"); }
+inline std::string of_numbers(const std::string& config) { return with_problem(classifier_of(config), "regression"); }
+
 // Encoders, without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;

@@ -444,6 +444,7 @@ struct Batch {
   Rows<int32_t> token_types = {}; ///< each token's type, for models with token types
   Rows<float> weights = {};       ///< factors of the losses
   Rows<float> reference = {};     ///< log-probabilities of the targets or labels, of plans for a preference against a reference
+  Rows<float> values = {};        ///< in place of labels, of models of STW_TASK_LABELS and STW_TASK_NUMBER: rows of as many as there are labels
 };
 
 /// A tensor in a trainer's memory, without a copy: valid until the trainer ends or is planned again.
@@ -730,6 +731,7 @@ class Trainer {
     add("token_types", batch.token_types, detail::integer);
     add("weights", batch.weights, detail::floating);
     add("reference", batch.reference, detail::floating);
+    add("labels", batch.values, detail::floating);
     std::vector<const DLManagedTensorVersioned*> pointers;
     for (size_t i = 0; i < tensors.size(); ++i) {
       tensors[i].shape = shapes[i].data();

@@ -788,7 +788,7 @@ internal static unsafe class Abi
         public byte* marks;
         /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW_MARK_TARGET is not looked at then. With STW_TASK_TOKEN_LABEL: a uint32 for each token, the target of that token. NULL: targets are tokens.</summary>
         public byte* labels;
-        /// <summary>with labels: every one must be smaller</summary>
+        /// <summary>with labels: how many the model has; every uint32 must be smaller</summary>
         public ulong label_count;
         /// <summary>share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them</summary>
         public double held_out;
@@ -801,7 +801,7 @@ internal static unsafe class Abi
         public byte* token_kinds;
         /// <summary>1: with token_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it</summary>
         public uint mask_whole_words;
-        /// <summary>with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL</summary>
+        /// <summary>with labels: STW_TASK_* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none</summary>
         public uint task;
 
         /// <summary>Zero, but for its size.</summary>
@@ -863,7 +863,7 @@ internal static unsafe class Abi
         /// <summary>STW_SKIP_*, of the last step</summary>
         public uint skip_reason;
         public uint reserved;
-        /// <summary>of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none</summary>
+        /// <summary>of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER</summary>
         public double evaluation_accuracy;
         /// <summary>of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0</summary>
         public double accuracy;
@@ -929,9 +929,9 @@ internal static unsafe class Abi
         public void* gradient_user;
         /// <summary>sgd: unset 0.9; muon: unset 0.95</summary>
         public float momentum;
-        /// <summary>in [0, 1): this share of the target's probability goes to all tokens alike; with a preference in [0, 0.5): the share of pairs that is taken to be the wrong way round</summary>
+        /// <summary>in [0, 1): this share of the target's probability goes to all tokens alike; with a preference in [0, 0.5): the share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER</summary>
         public float label_smoothing;
-        /// <summary>times the square of log Σ exp(logits), added to every token's loss</summary>
+        /// <summary>times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER</summary>
         public float z_loss;
         /// <summary>0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)</summary>
         public float outlier_limit;

@@ -62,6 +62,8 @@ namespace Stowage
         public Rows<float> Weights { get; set; }
         /// <summary>Log-probabilities of the targets or labels, of plans for a preference against a reference.</summary>
         public Rows<float> Reference { get; set; }
+        /// <summary>In place of Labels, of models of the tasks Labels and Number: (samples, labels).</summary>
+        public Rows<float> Values { get; set; }
 
         /// <summary>Of a language model: every token is to be predicted from those before it in its row.</summary>
         public static Batch OfTokens(Rows<int> tokens)
@@ -73,7 +75,7 @@ namespace Stowage
     /// <summary>A batch as C has it: its arrays stay where they are until it is disposed of.</summary>
     internal sealed unsafe class GivenBatch : IDisposable
     {
-        private const int Most = 8;
+        private const int Most = 9;
         private readonly Texts memory = new Texts();
         private readonly List<GCHandle> pinned = new List<GCHandle>();
         private readonly stw_batch* batch;
@@ -97,6 +99,7 @@ namespace Stowage
                 Add("token_types", of.TokenTypes, DLManagedTensorVersioned.Int);
                 Add("weights", of.Weights, DLManagedTensorVersioned.Float);
                 Add("reference", of.Reference, DLManagedTensorVersioned.Float);
+                Add("labels", of.Values, DLManagedTensorVersioned.Float);
             }
             catch
             {

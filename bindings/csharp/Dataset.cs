@@ -18,11 +18,11 @@ namespace Stowage
         public long? DocumentEnd { get; set; }
         /// <summary>A file with a byte of <see cref="Marks"/> for each token.</summary>
         public string Marks { get; set; }
-        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin; with TrainingTask.TokenLabel, for each token.</summary>
+        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin; with TrainingTask.TokenLabel, for each token; for the tasks Labels and Number with LabelCount little-endian floats a document.</summary>
         public string Labels { get; set; }
-        /// <summary>With Labels: every one must be smaller.</summary>
+        /// <summary>With Labels: how many the model has.</summary>
         public long LabelCount { get; set; }
-        /// <summary>What Labels are for; Automatic: Label.</summary>
+        /// <summary>The model's, with Labels; Automatic: Label.</summary>
         public TrainingTask Task { get; set; }
         /// <summary>Share of the tokens that is held out, from the end on; null: 0.1.</summary>
         public double? HeldOut { get; set; }

@@ -20,9 +20,9 @@ type DatasetOptions struct {
 	Seed        uint64 // of the windows; 0: 1337
 	DocumentEnd *uint64
 	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
-	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token
+	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token; of TaskLabels and TaskNumber LabelCount float32
 	LabelCount  uint64
-	Task        Task     // what labels are for; TaskAutomatic: TaskLabel
+	Task        Task     // the model's, with Labels; TaskAutomatic: TaskLabel
 	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
 	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
 	Reference   string   // with pairs: what Trainer.WriteReference wrote

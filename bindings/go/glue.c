@@ -18,27 +18,29 @@ static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int6
   return made;
 }
 
-enum { most_tensors = 8, first_of_floats = 6 };
+enum { most_tensors = 9, first_of_floats = 6, of_labels_at = 8 };
 
 // A stw_batch, and what it points to.
 typedef struct {
   stw_batch batch;
-  int64_t shape[2];
+  int64_t shape[2], shape_of_labels[2];
   DLManagedTensorVersioned made[most_tensors];
   const DLManagedTensorVersioned *tensors[most_tensors];
   const char *names[most_tensors];
 } gathered;
 
 static void gather(gathered *all, const stowage_go_batch *batch, const void *const values[most_tensors]) {
-  static const char *const names[most_tensors] = {"tokens", "targets", "labels", "lengths", "positions", "token_types", "weights", "reference"};
-  const int32_t dimensions[most_tensors] = {2, 2, batch->labels_ndim, 1, 2, 2, 2, 2};
+  static const char *const names[most_tensors] = {"tokens", "targets", "labels", "lengths", "positions", "token_types", "weights", "reference", "labels"};
+  const int32_t dimensions[most_tensors] = {2, 2, batch->labels_ndim, 1, 2, 2, 2, 2, 2};
   memset(all, 0, sizeof *all);
   all->shape[0] = batch->samples;
   all->shape[1] = batch->tokens;
+  all->shape_of_labels[0] = batch->samples;
+  all->shape_of_labels[1] = batch->labels;
   all->batch.struct_size = sizeof all->batch;
   for (int i = 0; i < most_tensors; ++i) {
     if (!values[i]) continue;
-    all->made[i] = tensor_of(values[i], i >= first_of_floats ? 2 : 0, all->shape, dimensions[i]);
+    all->made[i] = tensor_of(values[i], i >= first_of_floats ? 2 : 0, i == of_labels_at ? all->shape_of_labels : all->shape, dimensions[i]);
     all->names[all->batch.count] = names[i];
     all->tensors[all->batch.count++] = &all->made[i];
   }
@@ -48,9 +50,10 @@ static void gather(gathered *all, const stowage_go_batch *batch, const void *con
 }
 
 stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, stw_step_result *result,
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, const float *of_labels,
+                   stw_step_result *result,
                    stw_error *error) {
-  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference};
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference, of_labels};
   gathered all;
   gather(&all, batch, values);
   const stw_status status = stw_trainer_step(trainer, &all.batch, error);
@@ -58,9 +61,10 @@ stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, 
 }
 
 stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, float *out, uint64_t capacity,
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, const float *of_labels,
+                   float *out, uint64_t capacity,
                    stw_error *error) {
-  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference};
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference, of_labels};
   gathered all;
   gather(&all, batch, values);
   return stw_trainer_log_probabilities(trainer, &all.batch, out, capacity, error);

@@ -23,17 +23,20 @@ typedef struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-// Of a batch's tensors those that are not NULL: (samples, tokens), of labels where labels_ndim is 1 and of lengths (samples).
+// Of a batch's tensors those that are not NULL: (samples, tokens), of labels where labels_ndim is 1 and of lengths (samples), of values
+// (samples, labels).
 typedef struct {
-  int64_t samples, tokens;
+  int64_t samples, tokens, labels;
   int32_t labels_ndim;
   double learning_rate;
 } stowage_go_batch;
 stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, stw_step_result *result,
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, const float *of_labels,
+                   stw_step_result *result,
                    stw_error *error);
 stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, float *out, uint64_t capacity,
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, const float *of_labels,
+                   float *out, uint64_t capacity,
                    stw_error *error);
 stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
                        uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error);

@@ -74,6 +74,7 @@ type Batch struct {
 	TokenTypes []int32 // each token's type, for models with token types
 	Weights    []float32
 	Reference  []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference
+	Values     []float32 // in place of Labels, of TaskLabels and TaskNumber: as many for each sample as the model has labels
 }
 
 // StepResult is what a step did.
@@ -199,7 +200,7 @@ func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.st
 	return t.calls.explain(check(made(pointer, &told), &told))
 }
 
-func (b *Batch) check(ofClassifier bool) error {
+func (b *Batch) check(labels int) error {
 	if b.Samples <= 0 || len(b.Tokens) == 0 || len(b.Tokens)%b.Samples != 0 {
 		return failure(BadArgument, "Tokens: %d numbers are no %d rows of one length", len(b.Tokens), b.Samples)
 	}
@@ -207,7 +208,7 @@ func (b *Batch) check(ofClassifier bool) error {
 		name     string
 		count    int
 		perToken bool
-	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), !ofClassifier}, {"Lengths", len(b.Lengths), false},
+	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), labels == 0}, {"Lengths", len(b.Lengths), false},
 		{"Positions", len(b.Positions), true}, {"TokenTypes", len(b.TokenTypes), true}, {"Weights", len(b.Weights), true}, {"Reference", len(b.Reference), true}} {
 		expected := b.Samples
 		if one.perToken {
@@ -216,6 +217,9 @@ func (b *Batch) check(ofClassifier bool) error {
 		if one.count != 0 && one.count != expected {
 			return failure(BadArgument, "%s: expected %d numbers, found %d", one.name, expected, one.count)
 		}
+	}
+	if len(b.Values) != 0 && len(b.Values) != b.Samples*labels {
+		return failure(BadArgument, "Values: expected %d numbers, found %d", b.Samples*labels, len(b.Values))
 	}
 	return nil
 }
@@ -236,11 +240,15 @@ func floats(values []float32) *C.float {
 
 // batch is what C is told of one's shape.
 func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, error) {
-	if err := b.check(t.labels > 0 && !t.ofTokens); err != nil {
+	labels := t.labels // of a sample
+	if t.ofTokens {
+		labels = 0
+	}
+	if err := b.check(labels); err != nil {
 		return C.stowage_go_batch{}, err
 	}
-	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
-	if t.labels > 0 && !t.ofTokens {
+	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples), labels: C.int64_t(labels), labels_ndim: 2, learning_rate: C.double(learningRate)}
+	if labels > 0 {
 		shape.labels_ndim = 1
 	}
 	return shape, nil
@@ -256,7 +264,7 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	told := sized[C.stw_step_result]()
 	err = t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
 		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
-			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), &told, to)
+			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values), &told, to)
 	})
 	if err != nil {
 		return StepResult{}, err
@@ -415,7 +423,7 @@ func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 	out := make([]float32, len(batch.Tokens))
 	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
-			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(out), C.uint64_t(len(out)), told)
+			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values), floats(out), C.uint64_t(len(out)), told)
 	})
 	if err != nil {
 		return nil, err

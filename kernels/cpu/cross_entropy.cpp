@@ -6,39 +6,10 @@
 // A sum has 64 lanes, four vectors in turn. They add up loss_columns columns at once, and the results lane by lane, so that no
 // chain is long; at the end they are folded pairwise. With label smoothing a further pass sums the logits.
 #include "kernels/common/cross_entropy_row.h"
-#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/row_lanes.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {
-
-// Lanes past the row's end are `past_end`.
-template <DType dtype> STW_INLINE F16 load_lanes(const void* p, int64_t at, int64_t lanes, float past_end) {
-  if (lanes >= 16) return load16(p, dtype, at);
-  float f[16];
-  for (int i = 0; i < 16; ++i) f[i] = i < lanes ? load1(p, dtype, at + i) : past_end;
-  return load(f);
-}
-template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t lanes, F16 x) {
-  if (lanes >= 16) store16(p, dtype, at, x);
-  else store16_some(p, dtype, at, x, lanes);
-}
-
-// Σ x over columns [at, at + count), where group(column, lanes) gives sixteen of x.
-template <class Group> STW_INLINE float sum_of_row(int64_t at, int64_t count, const Group& group) {
-  F16 totals[4];
-  for (int i = 0; i < 4; ++i) totals[i] = zero();
-  for (int64_t begin = at; begin < at + count; begin += loss_columns) {
-    const int64_t end = min(begin + loss_columns, at + count);
-    F16 sums[4];
-    for (int i = 0; i < 4; ++i) sums[i] = zero();
-    int64_t j = begin;
-    for (; j + 64 <= end; j += 64)
-      for (int i = 0; i < 4; ++i) sums[i] = add(sums[i], group(j + 16 * i, (int64_t)16));
-    for (int i = 0; j < end; j += 16, ++i) sums[i] = add(sums[i], group(j, end - j));
-    for (int i = 0; i < 4; ++i) totals[i] = add(totals[i], sums[i]);
-  }
-  return fold(add(add(totals[0], totals[1]), add(totals[2], totals[3])));
-}
 
 template <DType dtype>
 STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const LossTerms& terms,
@@ -53,9 +24,9 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
   const float largest = fold_maximum(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
   const float target_logit = load1(logits, dtype, at + target);
   const auto logits_at = [&](int64_t column, int64_t lanes) { return load_lanes<dtype>(logits, column, lanes, 0); };
-  const float mean = terms.smoothing != 0 ? sum_of_row(at, count, logits_at) / (float)count : 0;
+  const float mean = terms.smoothing != 0 ? sum_of_columns(at, count, logits_at) / (float)count : 0;
   const bool keep = gradient && dtype == DType::f32;
-  const float sum = sum_of_row(at, count, [&](int64_t column, int64_t lanes) {
+  const float sum = sum_of_columns(at, count, [&](int64_t column, int64_t lanes) {
     const F16 e = exp(sub(load_lanes<dtype>(logits, column, lanes, -infinity), splat(largest)));
     if (keep) store_lanes<dtype>(logits, column, lanes, e);
     return e;

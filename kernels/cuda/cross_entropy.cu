@@ -9,15 +9,11 @@
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/block_cross_entropy.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/row_quads.h"
 
 namespace stw::kernels::cuda {
 
-static constexpr int quads_a_row = 4, row_threads = quads_a_row * quad;
 static constexpr int rows_threads = 64;   // of a block: four rows, so that a chunk of a few hundred reaches all SMs
-static constexpr int row_step = 16 * quads_a_row;   // columns that the threads of a row take at once
-
-STW_DEVICE unsigned row_mask() { return 0xffffu << (threadIdx.x & 16u); }
-STW_DEVICE int quad_of_row() { return static_cast<int>(threadIdx.x % row_threads / quad); }
 
 // A row of logits.
 template <DType t>
@@ -52,15 +48,6 @@ STW_DEVICE F16 quad_sum(const R& row, float past_end, const Group& group) {
   return total;
 }
 
-// (quad 0 + quad 1) + (quad 2 + quad 3), and the lanes' fold.
-STW_DEVICE float fold_quads(F16 x) {
-  for (int threads = quad; threads < row_threads; threads *= 2)
-    for (int i = 0; i < 4; ++i) {
-      const float other = __shfl_xor_sync(row_mask(), x.f[i], threads);
-      x.f[i] = x.f[i] + other;
-    }
-  return fold(x);
-}
 // The first quads first: it matters where one of them is no number.
 STW_DEVICE float fold_quads_maximum(F16 x) {
   for (int threads = quad; threads < row_threads; threads *= 2)

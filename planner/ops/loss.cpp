@@ -1,5 +1,5 @@
 // Rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs nothing but the
-// logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there.
+// logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there. So does value_loss.
 #include "planner/differentiate.h"
 #include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
@@ -13,6 +13,8 @@ Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
   c.bytes = size_add(c.bytes, operand_bytes(g, op.inputs[0], e));  // one more pass over the logits
   return c;
 }
+Cost value_loss_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 30); }
+Cost value_hits_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost preference_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
@@ -37,13 +39,22 @@ void entropy_backward(Differentiation& d, const Op& op) {
   d.set_gradient(op.inputs[0], dlogits);
 }
 
+// As that of cross entropy: once, with this second output.
+void value_loss_backward(Differentiation& d, const Op& op) {
+  const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
+  d.emit(OpKind::value_loss, op.attributes, op.inputs, {op.outputs[0], dlogits});
+  d.set_gradient(op.inputs[0], dlogits);
+}
+
 }  // namespace
 
-const OpRow loss_rows[4] = {
+const OpRow loss_rows[6] = {
     {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
     {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
     {OpKind::preference, "preference", preference_cost, no_workspace, preference_cuda_workspace, nullptr, {}},
     {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::value_loss, "value_loss", value_loss_cost, no_workspace, no_workspace, value_loss_backward, {{{1, 0}}}},
+    {OpKind::value_hits, "value_hits", value_hits_cost, no_workspace, no_workspace, nullptr, {}},
 };
 
 }  // namespace stw

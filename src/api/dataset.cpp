@@ -29,6 +29,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.task > task_count) return api::fail(error, Error{Code::bad_argument, "dataset: task is " + std::to_string(o.task) + ", expected 0 to " + std::to_string(task_count)});
     if (o.task != STW_TASK_AUTOMATIC && !o.labels) return api::fail(error, Code::bad_argument, "dataset: a task without labels");
     if (o.task != STW_TASK_AUTOMATIC) d.task = static_cast<Task>(o.task - 1);
+    if (!has_labels(d.task)) return api::fail(error, Error{Code::bad_argument, std::string("dataset: the task ") + task_row(d.task).name + " has no labels"});
     d.pairs = o.pairs != 0;
     if (o.reference) d.reference_path = o.reference;
     if (o.mask_whole_words > 1) return api::fail(error, Code::bad_argument, "dataset: mask_whole_words must be 0 or 1");

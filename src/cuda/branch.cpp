@@ -36,7 +36,7 @@ bool overlap(const Spans& some, const Spans& others) {
 
 // The step's state is no operand. Weight gradients in bf16 read its seed and its number of steps.
 bool changes_state(OpKind kind) {
-  return kind == OpKind::loss_sum || kind == OpKind::hit_count || kind == OpKind::preference || kind == OpKind::finish_step;
+  return kind == OpKind::loss_sum || kind == OpKind::hit_count || kind == OpKind::value_hits || kind == OpKind::preference || kind == OpKind::finish_step;
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ class EncoderBuilder {
     x = b_.dropout(x, c_.head_dropout, "pooled_dropout");
     b_.end(x);
     b_.begin(SegmentKind::head, -1, x);
-    b_.cross_entropy(linear(x, names_.classifier, c_.width, labels, "logits"));
+    b_.loss(linear(x, names_.classifier, c_.width, labels, "logits"));
   }
 
   const EncoderNames& names_;

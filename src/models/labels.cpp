@@ -56,11 +56,6 @@ Result<Task> task_of_texts(const Json& config, size_t labels) {
   return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
 }
 
-Status check_support(Task task) {
-  if (task == Task::language_model || task == Task::label || task == Task::token_label) return ok();
-  return Error{Code::unsupported_field, std::string("problem_type \"") + task_row(task).problem_type + "\" is not supported"};
-}
-
 }  // namespace
 
 bool says_task(const Json& config) { return !class_of(config).ends_with(task_row(Task::label).class_suffix) || find_present(config, "problem_type"); }
@@ -93,7 +88,6 @@ Result<Head> read_head(const Json& config) {
     STW_ASSIGN(task, task_of_texts(config, head.labels.size()));
     head.task = task;
   }
-  STW_TRY(check_support(head.task));
   if (auto status = check_labels(head.task, head.labels); !status) return Error{Code::unsupported_field, status.error().message};
   return head;
 }

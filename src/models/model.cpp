@@ -231,7 +231,7 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   } else {
     head = c.tied ? b.tied("lm_head.weight", table) : matrix("lm_head.weight", c.vocabulary);
   }
-  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
+  b.loss(b.linear(x, {{head, -1}}, false, "logits"));
 }
 
 void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {

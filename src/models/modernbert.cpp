@@ -192,7 +192,7 @@ class ModernBertBuilder {
   void classifier(int x) {
     b_.begin(SegmentKind::head, -1, x);
     const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(c_.width)));
-    b_.cross_entropy(linear(x, "classifier", static_cast<int64_t>(c_.labels.size()), true, deviation, "logits"));
+    b_.loss(linear(x, "classifier", static_cast<int64_t>(c_.labels.size()), true, deviation, "logits"));
   }
 
   const ModelConfig& c_;

@@ -417,6 +417,20 @@ TEST(Cpp, Classifiers) {
   EXPECT_EQ(status_of([&] { World().trainer.classify(texts); }), STW_UNSUPPORTED);
 }
 
+TEST(Cpp, SeveralLabelsAndNumbers) {
+  for (const uint32_t task : {STW_TASK_LABELS, STW_TASK_NUMBER}) {
+    auto of = of_config();
+    of.label_count = 2, of.task = task;
+    World world(small(), {}, of);
+    EXPECT_EQ(world.model.info().task, task);
+    const std::vector<int32_t> all = tokens();
+    const std::vector<float> values = {0, 1, 1, 1, 0.5f, 0, 1, 0};
+    EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 2)}, 1e-3).targets, 4u);
+    EXPECT_EQ(world.trainer.classify({{1, 2, 3}})[0].size(), 2u);
+    EXPECT_EQ(status_of([&] { world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 4)}, 1e-3); }), STW_BAD_ARGUMENT);
+  }
+}
+
 TEST(Cpp, Encoders) {
   auto of = made<stw_model_options>();
   of.config_json = bert, of.config_json_size = sizeof bert - 1;

@@ -653,6 +653,18 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, 'task "words": expected one of automatic, '):
             stowage.Model(GPT2, labels=3, task="words")
 
+    def test_learns_several_labels_and_numbers(self):
+        for task, values in (("labels", [[0, 1], [1, 1], [0.5, 0], [float("nan")] * 2]), ("number", [[2.5, -1], [0, 0], [3, 4], [float("nan")] * 2])):
+            model = stowage.Model(GPT2, labels=2, task=task)
+            self.assertEqual([model.info.task, model.info.labels], [task, 2])
+            world = World(model)
+            self.assertEqual(world.trainer.step(tokens_of(), labels=values, learning_rate=1e-3).targets, 3)
+            self.assertEqual(len(world.trainer.classify([[1, 2, 3]])[0]), 2)
+            with self.assertRaisesRegex(stowage.Error, f"STW_BAD_ARGUMENT: batch: targets: the model's task is {task}"):
+                world.trainer.step(tokens_of(), tokens_of(), learning_rate=1e-3)
+            with self.assertRaisesRegex(stowage.Error, f"STW_UNSUPPORTED: log-probabilities: the model's task is {task}"):
+                world.trainer.log_probabilities(tokens_of(), labels=values)
+
     def test_tells_types_of_tokens_apart(self):
         world = World(stowage.Model(BERT))
         self.assertEqual([world.model.info.generates, world.model.info.token_types], [0, 2])

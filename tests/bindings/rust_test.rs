@@ -561,6 +561,19 @@ fn hidden_tokens() {
 }
 
 #[test]
+fn several_labels_and_numbers() {
+    for task in [Task::Labels, Task::Number] {
+        let options = ModelOptions { config_json: Some(GPT2), label_count: 2, task, ..Default::default() };
+        let mut world = world_of(Model::new(&options).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+        let (tokens, values) = (tokens(), [0.0, 1.0, 1.0, 1.0, 0.5, 0.0, 1.0, 0.0]);
+        assert_eq!(world.trainer.step(&Batch::with_values(Rows::new(&tokens, LENGTH), Rows::new(&values, 2)), 1e-3).unwrap().targets, 4);
+        assert_eq!(world.trainer.classify(&[&[1, 2, 3]], None).unwrap()[0].len(), 2);
+        let wrong = Batch::with_values(Rows::new(&tokens, LENGTH), Rows::new(&values, 4));
+        assert_eq!(world.trainer.step(&wrong, 1e-3).unwrap_err().status, Status::BAD_ARGUMENT);
+    }
+}
+
+#[test]
 fn encoders() {
     let model = Model::new(&ModelOptions { config_json: Some(BERT), ..Default::default() }).unwrap();
     assert_eq!((model.info().generates, model.info().token_types), (0, 2));

@@ -391,6 +391,53 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   }
 }
 
+// Several labels, and numbers: the same, in fp32, and in 16 bits at every split.
+TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
+  for (const auto& [config, precision] : {std::pair{of_labels(small_bert("0.1")), Precision::fp32}, {of_numbers(small_llama()), Precision::fp16}}) {
+    model_ = model_of(config);
+    const bool has_types = model_->config().token_types > 1, is_number = model_->config().task == Task::number;
+    const auto value_of = [&](size_t i) { return is_number ? static_cast<float>(i % 13) / 4 - 1 : static_cast<float>(i % 3 == 0); };
+    const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
+      Request r = request();
+      r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true, r.precision = precision;
+      OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
+      Trained trained;
+      for (uint64_t step = 0; step < 2; ++step) {
+        GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+        for (size_t i = 0; i < batch.targets.size(); ++i) {
+          batch.targets[i] = i % 11 == 3 ? 0 : kernels::ignored_target;
+          batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
+          if (has_types) batch.token_types.push_back(i % 3 == 0);
+          for (size_t k = 0; k < static_cast<size_t>(small_labels); ++k) batch.values.push_back(value_of(i * 7 + k * 5));
+        }
+        if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
+      }
+      std::string tokens, marks, labels;
+      for (int i = 0; i < 700; ++i) {
+        tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
+        marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
+      }
+      for (size_t i = 0; i < 70 * static_cast<size_t>(small_labels); ++i) {
+        const float value = value_of(i);
+        labels.append(reinterpret_cast<const char*>(&value), sizeof value);
+      }
+      put_file(folder_ / "valued.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      DatasetOptions o;
+      o.path = folder_ / "valued.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels", o.task = model_->config().task;
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      auto dataset = Dataset::open(o);
+      EXPECT_TRUE(dataset);
+      const auto loss = trainer->evaluate(*dataset, 100);
+      EXPECT_TRUE(loss);
+      trained.figures.insert(trained.figures.end(), {*loss, is_number ? 0 : trainer->progress().evaluation_accuracy});
+      trained.state = trainer.state();
+      return trained;
+    };
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), outcome(best_device(), "cpu", Kernels::portable, 2));
+    if (precision != Precision::fp32) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), outcome(cuda_device(), "rtx4090", Kernels::tensor, 5));
+  }
+}
+
 // Of pairs, whose logits are made twice: the CPU's bits, or on tensor cores the same at every split.
 TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});

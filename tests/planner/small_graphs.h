@@ -62,7 +62,7 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
-// Classifiers, alone and with adapters, and masked language models: their evaluation has one op more.
+// Classifiers, alone and with adapters, with several labels or numbers too, and masked language models: their evaluation has one op more.
 inline std::vector<Graph> classifier_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
@@ -74,6 +74,8 @@ inline std::vector<Graph> classifier_graphs() {
   graphs.push_back(graph_for(classifier_of(small_bert("0.1")), Kernels::wgmma));
   graphs.push_back(graph_of(masked_of(small_bert("0.1")), 33, Precision::bf16, 8));
   graphs.push_back(graph_of(masked_of(small_electra()), 24));
+  graphs.push_back(graph_of(of_labels(small_bert("0.1")), 33, Precision::bf16, 8));
+  graphs.push_back(graph_of({of_numbers(small_llama()), adapters_of_all()}, 40));
   add_small_tiles(graphs);
   return graphs;
 }

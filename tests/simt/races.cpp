@@ -154,6 +154,12 @@ void real_kernels() {
   StepState counted{};
   call(table.hit_count, HitCountArgs{rows, width, tokens.data(), {x.data(), DType::f32}, width, &counted}, 0);
   call(table.cross_entropy, entropy, 0);
+  std::vector<float> values(x.size(), 0.5f);
+  call(table.value_hits, ValueHitsArgs{rows, width, tokens.data(), values.data(), {x.data(), DType::f32}, width, &counted}, 0);
+  ValueLossArgs of_values{};
+  of_values.rows = rows, of_values.count = of_values.stride = width, of_values.targets = tokens.data(), of_values.values = values.data();
+  of_values.logits = {x.data(), DType::f32}, of_values.gradient = true, of_values.row_loss = loss.data();
+  call(table.value_loss, of_values, 0);
   std::vector<int32_t> positions(static_cast<size_t>(rows));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
   // One document, which begins late and has more rows than a chain, and one of every other row before it.

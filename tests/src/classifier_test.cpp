@@ -445,8 +445,7 @@ TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   EXPECT_EQ(*labels("\"num_labels\": 3, "), (Names{"LABEL_0", "LABEL_1", "LABEL_2"}));
   EXPECT_EQ(*labels(R"("id2label": {"1": "no", "0": "yes"}, "problem_type": null, )"), (Names{"yes", "no"}));
   EXPECT_EQ(*labels(R"("id2label": null, "problem_type": "single_label_classification", )"), (Names{"LABEL_0", "LABEL_1"}));
-  EXPECT_EQ(refusal(R"("num_labels": 1, )"), "config: problem_type \"regression\" is not supported");
-  EXPECT_EQ(refusal(R"("problem_type": "multi_label_classification", )"), "config: problem_type \"multi_label_classification\" is not supported");
+  EXPECT_EQ(refusal(R"("problem_type": "ranking", )"), "config: problem_type \"ranking\" is not supported");
   EXPECT_EQ(refusal(R"("num_labels": 9999999, )"), "config: num_labels is 9999999");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "2": "b"}, )"), "config: id2label: expected the numbers 0 to 1, each once, found \"2\"");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "00": "b"}, )"), "config: id2label: expected the numbers 0 to 1, each once, found \"00\"");

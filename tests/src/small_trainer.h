@@ -103,6 +103,7 @@ struct GlobalBatch {
   std::vector<float> weights;       // empty: 1
   std::vector<float> reference;     // empty: 0
   std::vector<int32_t> token_types; // empty: 0
+  std::vector<float> values;        // empty: 0; of every row as many as the model has labels
   uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
   uint64_t target_count() const {
     return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
@@ -116,6 +117,7 @@ struct GlobalBatch {
       if (rows.weights && !weights.empty()) std::copy_n(weights.begin() + at, sequence, rows.weights);
       if (rows.token_types && !token_types.empty()) std::copy_n(token_types.begin() + at, sequence, rows.token_types);
       if (rows.reference && !reference.empty()) std::copy_n(reference.begin() + at, sequence, rows.reference);
+      if (rows.values && !values.empty()) std::copy_n(values.begin() + at * rows.value_count, sequence * rows.value_count, rows.values);
       return ok();
     };
   }

@@ -256,8 +256,8 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
   wrong.replace(12, 4, std::string("\7\0\0\0", 4));
   put_file(path, wrong);
   EXPECT_EQ(refusal(options), path + ": label 3 is 7, expected less than 7");
-  options.task = Task::labels;
-  EXPECT_EQ(refusal(options), "labels of the task labels are not supported");
+  options.task = Task::masked_language_model;
+  EXPECT_EQ(refusal(options), "the task masked-language-model has no labels");
   options.task = Task::token_label;
   put_file(path, ids);
   auto dataset = Dataset::open(options);
@@ -265,7 +265,7 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
   Request r = request_for(2, sequence);
   r.inputs.positions = true;
   const auto of_texts = model_of(classifier_of(small_llama()));
-  EXPECT_EQ(trainer_for(of_texts, plan_for(*of_texts, r))->evaluate(*dataset, 1).error().message, "trainer: the model's task is label, the dataset's labels are for the task token-label");
+  EXPECT_EQ(trainer_for(of_texts, plan_for(*of_texts, r))->evaluate(*dataset, 1).error().message, "trainer: the model's task is label, the dataset was opened for token-label");
   const auto model = model_of(token_classifier_of(small_llama()));
   auto trainer = trainer_for(model, plan_for(*model, r));
   ASSERT_TRUE(trainer->evaluate(*dataset, 1));

@@ -180,7 +180,7 @@ class ClassifierTest(CommandTest):
         self.refused(*train, self.table([], "d.csv"), says=["d.csv: expected a line for each text, found none"])
         self.refused(*train, self.write("e.csv", ""), says=["e.csv: expected a line that names the columns"])
         self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": "b"}\n{"text": "c"}\n'), says=["f.jsonl, line 2: label: expected a label"])
-        self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": [1]}\n'), says=["f.jsonl, line 1: label: expected a string or a number"])
+        self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": [[1]]}\n'), says=["f.jsonl, line 1: label[0]: expected a string or a number"])
         self.refused(*train, self.write("f.jsonl", '{"text": "c", "label": null}\n{"text": "a", "label": "b"}\n'), says=["f.jsonl, line 1: label: expected a label"])
         self.refused(*train, self.write("f.jsonl", '{"text": 4, "label": 1}\n'), says=["f.jsonl, line 1: text: expected a string"])
         self.refused(*train, self.text(), "--label-field", "x", expect=USAGE, says=["--label-field: is for .csv and .jsonl files"])

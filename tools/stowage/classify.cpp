@@ -1,4 +1,4 @@
-// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is.
+// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is; or its number.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "commands.h"
@@ -36,8 +37,10 @@ struct ClassifyCommand {
   LabelFields fields;
   std::string tokenizer = "auto", data;
   std::vector<std::string> texts;
-  uint64_t top = 1;
+  std::optional<uint64_t> top;
+  std::optional<double> threshold;
   bool json = false;
+  uint32_t task = STW_TASK_LABEL;   // the model's
 
   void run() {
     take_defaults_of_run(model, plan);
@@ -48,6 +51,8 @@ struct ClassifyCommand {
     if (labels.empty())
       throw Failure(exit_usage, fmt::format("{}: is {}: `stowage train` makes a classifier of it, from texts with labels", model.source,
                                             about.generates ? "a language model" : about.task == STW_TASK_MASKED_LANGUAGE_MODEL ? "a masked language model" : "an encoder without labels"));
+    task = about.task;
+    check_task(model.source);
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
@@ -154,7 +159,7 @@ struct ClassifyCommand {
   // `given_alone`: those of --text.
   std::vector<LabelledText> all_texts(bool given_alone = false) const {
     std::vector<LabelledText> all;
-    for (const std::string& text : texts) all.push_back({text, "", "--text"});
+    for (const std::string& text : texts) all.push_back({text, {}, "--text"});
     if (given_alone) return all;
     if (data.empty()) {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
@@ -164,9 +169,25 @@ struct ClassifyCommand {
     return all;
   }
 
+  void check_task(const std::string& name) const {
+    if (task != STW_TASK_LABELS && threshold) throw Failure(exit_usage, fmt::format("--threshold: is for models that give a text any number of labels; {} gives it {}", name, task == STW_TASK_NUMBER ? "numbers" : task == STW_TASK_TOKEN_LABEL ? "one for each word" : "one"));
+    if (task == STW_TASK_NUMBER && top) throw Failure(exit_usage, fmt::format("--top: is for labels; {} gives a text numbers", name));
+  }
+
   void answer(stw_trainer* trainer, std::span<const SeenText> seen, const std::vector<std::string>& labels) const {
-    const std::vector<float> logits = label_logits(trainer, seen, labels.size());
-    for (size_t text = 0; text < seen.size(); ++text) print(probabilities(std::span(logits).subspan(text * labels.size(), labels.size())), labels);
+    const std::vector<float> outputs = label_logits(trainer, seen, labels.size());
+    for (size_t text = 0; text < seen.size(); ++text) {
+      const auto of_text = std::span(outputs).subspan(text * labels.size(), labels.size());
+      if (task == STW_TASK_NUMBER) print_numbers(of_text);
+      else if (task == STW_TASK_LABELS) print(sigmoids(of_text), labels);
+      else print(probabilities(of_text), labels);
+    }
+  }
+
+  static std::vector<double> sigmoids(std::span<const float> logits) {
+    std::vector<double> shares(logits.size());
+    std::transform(logits.begin(), logits.end(), shares.begin(), [](float x) { return 1 / (1 + std::exp(-static_cast<double>(x))); });
+    return shares;
   }
 
   static std::vector<double> probabilities(std::span<const float> logits) {
@@ -184,19 +205,31 @@ struct ClassifyCommand {
     return breaks ? json_quoted(label) : ::isatty(STDOUT_FILENO) ? printable(label) : label;
   }
 
-  // The most probable first; of equal ones the first.
+  // The most probable first; of equal ones the first. As many as were asked for; of several labels else those above the threshold.
   void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
     std::vector<size_t> order(shares.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] > shares[b]; });
-    order.resize(std::min<size_t>(order.size(), top));
+    const bool is_several = task == STW_TASK_LABELS;
+    if (is_several && !top) std::erase_if(order, [&](size_t i) { return !(shares[i] > threshold.value_or(0.5)); });
+    else order.resize(std::min<size_t>(order.size(), top.value_or(1)));
     std::string line;
     for (const size_t i : order) {
       const std::string separator = line.empty() ? "" : json ? "," : "\t";
       if (json) line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
       else line += fmt::format("{}{} {:.4f}", separator, name_of(labels[i]), shares[i]);
     }
-    const std::string whole = json && top > 1 ? "[" + line + "]\n" : line + "\n";
+    write_line(json && (is_several || top.value_or(1) > 1) ? "[" + line + "]" : line);
+  }
+
+  void print_numbers(std::span<const float> numbers) const {
+    std::string line;
+    for (const float number : numbers) line += fmt::format("{}{}", line.empty() ? "" : json ? "," : "\t", number);
+    write_line(!json ? line : numbers.size() > 1 ? fmt::format("{{\"numbers\":[{}]}}", line) : fmt::format("{{\"number\":{}}}", line));
+  }
+
+  static void write_line(const std::string& line) {
+    const std::string whole = line + "\n";
     std::fwrite(whole.data(), 1, whole.size(), stdout);
   }
 };
@@ -205,16 +238,23 @@ struct ClassifyCommand {
 
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
-  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or its words have.");
-  command.footer("A line for each text, in their order: the label and its probability. Texts are cut to the samples that the classifier was trained on.\n"
+  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or which labels, or which number; or what its words have.");
+  command.footer("A line for each text, in their order: the label and its probability; where a text may have several, all of them above --threshold\n"
+                 "and none on an empty line; or its number. Texts are cut to the samples that the classifier was trained on.\n"
                  "Of a model of words (--task tokens): the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
                  "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
   command.add_option("--data", self->data, "A file of texts: .csv or .jsonl, .conll or .jsonl of words, or else a line each.")->check(not_empty())->type_name("FILE");
   add_field_flags(command, self->fields, false);
-  command.add_option("--top", self->top, "The K most probable labels, not one alone.")->check(positive())->type_name("K");
-  command.add_flag("--json", self->json, "A JSON object a line, {\"label\": …, \"score\": …}; with --top, and of words, a list of them.");
+  command.add_option("--top", self->top, "The K most probable labels, not one alone, nor those above --threshold.")->check(positive())->type_name("K");
+  command.add_option("--threshold", self->threshold, "Where a text may have several labels: the probability above which it has one. Default: 0.5.")
+      ->check(number_in(0, 1))
+      ->excludes(command.get_option("--top"))
+      ->type_name("P");
+  command.add_flag("--json", self->json,
+                   "A JSON object a line, {\"label\": …, \"score\": …}; with --top, of words, or where a text may have several, a list of them;\n"
+                   "{\"number\": …}, or {\"numbers\": […]}.");
   add_tokenizer_flag(command, self->tokenizer);
   command.add_option("--seq", self->plan.sequence, "Longest text. Default: the samples of the training run, else the model's, at most 1024 tokens.")
       ->check(whole_number(2))

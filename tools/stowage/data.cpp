@@ -98,9 +98,11 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
   }
   const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
-    if (!has_labels)
-      throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
-                                             grouped(labels.size()), flags.fields.label));
+    if (!has_labels) {
+      const bool is_number = query(request.model).task == STW_TASK_NUMBER;
+      throw Failure(exit_failed, fmt::format("{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")", path, is_number ? "gives texts" : "is a classifier with",
+                                             grouped(labels.size()), is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
+    }
     return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
@@ -126,7 +128,8 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
                      "A text in UTF-8, or by its ending:\n"
                      ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
                      ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
-                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier;\n"
+                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier, or with a\n"
+                     "list {\"text\": …, \"labels\": […]}; labels may be numbers to learn (--task number);\n"
                      ".conll of words and tags, or .jsonl of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
                      ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()
@@ -154,7 +157,11 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
-        "Default: label; of words tags, ner_tags or labels.");
+        "Default: label, in .jsonl files also labels; of words tags, ner_tags or labels.");
+  if (with_labels)
+    command.add_option("--label-separator", fields.separator, "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a field is one label.")
+        ->check(not_empty())
+        ->type_name("TEXT");
 }
 
 void add_label_names_flag(CLI::App& command, DataFlags& flags) {
@@ -184,9 +191,10 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
     throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}", data.path));
   if (!model.task.empty() && model.task != "tokens" && data.has_tags) throw Failure(exit_usage, fmt::format("--task {}: --data {} has tags of words, which are for --task tokens", model.task, data.path));
   if (!data.label_names.empty() && !data.has_tags) throw Failure(exit_usage, fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
+  if (!data.fields.separator.empty() && !is_csv(data.path)) throw Failure(exit_usage, fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
   data.has_labels = !data.has_tags && holds_labels(data.path, data.fields);
   data.has_pairs = holds_pairs(data.path);
-  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_pairs && is_masked(model));
+  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags && !data.has_pairs && is_masked(model));
   if (model.task == "label" && !data.has_labels)
     throw Failure(exit_usage, fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none", data.path));
   if (data.masks) {
@@ -234,23 +242,54 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   model = std::move(tagger);
 }
 
+namespace {
+
+// The model with a head for what the data has.
+ModelFlags with_head_for(const ModelFlags& model, const std::string& path, std::span<const LabelledText> texts) {
+  ModelFlags made = model;
+  const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
+  const auto is_list = std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
+  if (task == STW_TASK_LABEL && is_list != texts.end()) throw Failure(exit_failed, fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several", is_list->place));
+  if (task == STW_TASK_LABELS && is_list == texts.end() && is_csv(path))
+    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: what stands between the labels of a field", path));
+  made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
+  if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
+  else made.labels = labels_of(texts);
+  if (task == STW_TASK_LABELS && made.labels.empty()) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  return made;
+}
+
+bool has_label_task(const ModelFlags& model) { return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number"; }
+
+}  // namespace
+
 void take_labels(ModelFlags& model, const DataFlags& data) {
   if (data.has_tags) return take_tags(model, data);
-  if (!data.has_labels) return;
-  ModelFlags classifier = model;
-  classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+  if (!data.has_labels && !model.task.empty() && has_label_task(model))
+    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a .jsonl file of texts that have a \"{}\"", model.task, data.path, data.fields.label));
+  if (!data.has_labels || !has_label_task(model)) return;
+  const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
+  ModelFlags alone = model;
+  alone.task.clear();
+  bool is_there = true;
   try {
-    if (query(open_model(model)).labels > 0) return;
+    if (query(open_model(alone)).labels > 0) return;
   } catch (const Failure&) {   // weights of a language model without its head are enough for another one
-    if (classifier.labels.size() < 2) throw;
+    is_there = false;
+  }
+  ModelFlags made = with_head_for(model, data.path, texts);
+  if (made.task == "label" && made.labels.size() < 2) {
+    if (!is_there) open_model(alone);   // says what is wrong with it
+    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(made.labels[0])));
+  }
+  if (!is_there) {
     try {
-      open_model(classifier);
+      open_model(made);
     } catch (const Failure&) {
-      open_model(model);   // says what is wrong with it
+      open_model(alone);
     }
   }
-  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(classifier.labels[0])));
-  model = std::move(classifier);
+  model = std::move(made);
 }
 
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {

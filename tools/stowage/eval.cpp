@@ -21,6 +21,7 @@
 #include "run_settings.h"
 #include "tagged.h"
 #include "units.h"
+#include "value_metrics.h"
 
 namespace command {
 namespace {
@@ -91,31 +92,22 @@ struct EvalCommand {
     });
     const uint64_t samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch, count = samples * info.sequence;
     const double perplexity = std::exp(loss);
-    const bool has_accuracy = about.labels > 0 || data.has_pairs;
+    const bool is_number = about.task == STW_TASK_NUMBER, has_accuracy = !is_number && (about.labels > 0 || data.has_pairs);
     const double accuracy = query(opened.trainer).evaluation_accuracy;
-    std::optional<LabelMetrics> metrics;
+    std::optional<Figures> figures;
     const bool is_of_words = about.task == STW_TASK_TOKEN_LABEL;
-    std::optional<EntityScores> entities;
-    if (is_of_words && all && samples == there) answer_all_words(opened, tokenization, info.sequence, metrics, entities);
-    else if (about.labels > 0 && all && samples == there) metrics = answer_all(opened, tokenization, info.sequence);
+    if (about.labels > 0 && all && samples == there) figures = is_of_words ? answer_all_words(opened, tokenization, info.sequence) : answer_all(opened, tokenization, info.sequence);
     if (json) {
-      // JSON has no way to write what is not finite.
-      const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
-      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
-                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), entities ? json_of(*entities) : metrics ? json_of(*metrics) : "",
-                 data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", number(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", count);
-    } else if (has_accuracy) {
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
+                 is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), figures ? figures->json : "",
+                 data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", count);
+    } else if (has_accuracy || is_number) {
       const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
       const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
       std::string rest = data.has_pairs ? left_out(tokens.counts) : "";
       if (is_of_words && tokens.counts.unlearned) rest = fmt::format("; {} words are left out, as samples have no token of theirs", grouped(tokens.counts.unlearned));
-      fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}{}\n", loss, accuracy, over, data.path, rest);
-      if (entities)
-        fmt::print("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found\n", entities->all.precision(), entities->all.recall(), entities->all.f1(),
-                   grouped(entities->all.wanted), grouped(entities->all.given));
-      if (metrics)
-        fmt::print("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}\n", metrics->f1 ? fmt::format("{:.4f} of the second label, ", *metrics->f1) : "", metrics->f1_macro,
-                   metrics->f1_micro, metrics->matthews);
+      fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", loss, is_number ? "RMSE" : "accuracy", is_number ? std::sqrt(loss) : accuracy, over, data.path, rest);
+      if (figures) fmt::print("{}\n", figures->line);
     } else if (data.masks) {
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the hidden tokens in {} samples of {}\n", loss, perplexity, accuracy, grouped(samples), data.path);
     } else {
@@ -124,30 +116,41 @@ struct EvalCommand {
     }
   }
 
+  struct Figures { std::string json, line; };   // members of an object, each after a comma; and for people
+
+  // JSON has no way to write what is not finite.
+  static std::string in_json(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
   // The answers to all texts of the file, against their labels.
-  LabelMetrics answer_all(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
+  Figures answer_all(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
     const std::vector<std::string> names = labels_of(opened.model);
     const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
-    const std::vector<uint32_t> labels = label_numbers(texts, names);
     const stw_model_info about = query(opened.model);
-    std::vector<uint32_t> answers;
+    const bool is_one_label = about.task == STW_TASK_LABEL;
+    const std::vector<uint32_t> labels = is_one_label ? label_numbers(texts, names) : std::vector<uint32_t>();
+    const std::vector<float> values = is_one_label ? std::vector<float>() : label_values(texts, names, about.task);
+    std::vector<float> all_logits;
     for (size_t first = 0; first < texts.size(); first += texts_at_once) {
       std::vector<SeenText> seen;
       for (size_t i = first; i < std::min(first + texts_at_once, texts.size()); ++i) seen.push_back(tokens_of(texts[i], tokenization, about, sequence));
       const std::vector<float> logits = label_logits(opened.trainer.get(), seen, names.size());
-      for (auto at = logits.begin(); at != logits.end(); at += static_cast<std::ptrdiff_t>(names.size()))
-        answers.push_back(static_cast<uint32_t>(std::max_element(at, at + static_cast<std::ptrdiff_t>(names.size())) - at));
+      all_logits.insert(all_logits.end(), logits.begin(), logits.end());
     }
-    return label_metrics(labels, answers, names.size());
+    if (about.task == STW_TASK_LABELS) return figures_of(labels_metrics(values, all_logits, names.size()));
+    if (about.task == STW_TASK_NUMBER) return figures_of(number_metrics(values, all_logits, names.size()));
+    std::vector<uint32_t> answers;
+    for (auto at = all_logits.begin(); at != all_logits.end(); at += static_cast<std::ptrdiff_t>(names.size()))
+      answers.push_back(static_cast<uint32_t>(std::max_element(at, at + static_cast<std::ptrdiff_t>(names.size())) - at));
+    return figures_of(label_metrics(labels, answers, names.size()));
   }
 
   // The same for words. Of tags that say where entities begin the entities count, of others the words.
-  void answer_all_words(const Inference& opened, const Tokenization& tokenization, uint64_t sequence, std::optional<LabelMetrics>& metrics,
-                        std::optional<EntityScores>& entities) const {
+  std::optional<Figures> answer_all_words(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
     const std::vector<std::string> names = labels_of(opened.model);
     const std::vector<TaggedText> texts = read_tagged(data.path, data.fields, true);
     const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, names);
     const stw_model_info about = query(opened.model);
+    std::optional<EntityScores> entities;
     if (are_entity_tags(names)) entities.emplace();
     std::vector<uint32_t> labels, answers;
     for (size_t first = 0; first < texts.size(); first += texts_at_once) {
@@ -169,20 +172,33 @@ struct EvalCommand {
         if (entities) entities->add(wanted, given);
       }
     }
-    if (!entities && !labels.empty()) metrics = label_metrics(labels, answers, names.size());
+    if (entities) return figures_of(*entities);
+    if (labels.empty()) return std::nullopt;
+    return figures_of(label_metrics(labels, answers, names.size()));
   }
 
-  static std::string json_of(const EntityScores& scores) {
+  static Figures figures_of(const EntityScores& scores) {
     const auto figures = [](const EntityCounts& c) {
       return fmt::format("\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}", c.precision(), c.recall(), c.f1(), c.wanted);
     };
     std::string types;
     for (const auto& [type, counts] : scores.by_type) types += fmt::format("{}{}:{{{}}}", types.empty() ? "" : ",", json_quoted(type), figures(counts));
-    return fmt::format(",{},\"by_type\":{{{}}}", figures(scores.all), types);
+    return {fmt::format(",{},\"by_type\":{{{}}}", figures(scores.all), types),
+            fmt::format("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found", scores.all.precision(), scores.all.recall(), scores.all.f1(),
+                        grouped(scores.all.wanted), grouped(scores.all.given))};
   }
 
-  static std::string json_of(const LabelMetrics& m) {
-    return fmt::format(",\"f1_macro\":{},\"f1_micro\":{},\"matthews\":{}{}", m.f1_macro, m.f1_micro, m.matthews, m.f1 ? fmt::format(",\"f1\":{}", *m.f1) : "");
+  static Figures figures_of(const LabelMetrics& m) {
+    return {fmt::format(",\"f1_macro\":{},\"f1_micro\":{},\"matthews\":{}{}", m.f1_macro, m.f1_micro, m.matthews, m.f1 ? fmt::format(",\"f1\":{}", *m.f1) : ""),
+            fmt::format("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}", m.f1 ? fmt::format("{:.4f} of the second label, ", *m.f1) : "", m.f1_macro, m.f1_micro, m.matthews)};
+  }
+  static Figures figures_of(const LabelsMetrics& m) {
+    return {fmt::format(",\"f1_macro\":{},\"f1_micro\":{}", m.f1_macro, m.f1_micro), fmt::format("F1 {:.4f} macro, {:.4f} micro; accuracy counts texts whose labels are all right", m.f1_macro, m.f1_micro)};
+  }
+  static Figures figures_of(const NumberMetrics& m) {
+    const auto said = [](double x) { return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("undefined"); };
+    return {fmt::format(",\"mse\":{},\"mae\":{},\"pearson\":{},\"spearman\":{}", in_json(m.mse), in_json(m.mae), in_json(m.pearson), in_json(m.spearman)),
+            fmt::format("MSE {:.4f}, MAE {:.4f}; correlation {} (Pearson), {} (Spearman)", m.mse, m.mae, said(m.pearson), said(m.spearman))};
   }
 
   // What was not said of the preference is the run's.

@@ -22,7 +22,7 @@ struct ExampleCounts {
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
   std::string marks;             // STW_MARK_*, one of each token
-  std::string labels;            // of texts with labels: a little-endian uint32 of each; else empty
+  std::string labels;            // of texts with labels: as stw_dataset_options.labels has them; else empty
   ExampleCounts counts;
 };
 

@@ -46,6 +46,7 @@ void show_model(const std::string& source, const std::string& name) {
   show("parameters", info.trainable == info.parameters
                          ? grouped(info.parameters)
                          : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
+  if (info.task == STW_TASK_LABELS || info.task == STW_TASK_NUMBER) show("task", info.task == STW_TASK_LABELS ? "labels" : "number");
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) {
     constexpr size_t most_shown = 8;
     const std::vector<std::string> first(labels.begin(), labels.begin() + static_cast<ptrdiff_t>(std::min(labels.size(), most_shown)));
@@ -72,6 +73,7 @@ void show_history(const MetricHistory& history) {
   };
   last("training loss", history.losses, "");
   if (!history.accuracies.empty()) last("evaluation", history.evaluations, fmt::format(", accuracy {:.4f}", history.accuracies.back().value));
+  else if (!history.errors.empty()) last("evaluation", history.evaluations, fmt::format(", RMSE {:.4g}", history.errors.back().value));
   else if (!history.evaluations.empty()) last("evaluation", history.evaluations, fmt::format(", perplexity {:.4g}", std::exp(history.evaluations.back().value)));
 }
 

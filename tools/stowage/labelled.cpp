@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,10 +24,28 @@
 namespace command {
 namespace {
 
+static_assert(std::endian::native == std::endian::little, "labels are stored little-endian");
+
 std::optional<uint64_t> number_of(std::string_view label) {
   uint64_t number = 0;
   const auto read = std::from_chars(label.data(), label.data() + label.size(), number);
   return read.ec == std::errc() && read.ptr == label.data() + label.size() ? std::optional(number) : std::nullopt;
+}
+
+// A finite one, as JSON and .csv files have it.
+std::optional<double> real_number_of(std::string_view word) {
+  double number = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+  return read.ec == std::errc() && read.ptr == word.data() + word.size() && std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+// A label by its name, or under "labels" where none was named.
+JsonView labels_in_object(const JsonView& object, const LabelFields& fields) {
+  const JsonView label = object.at(fields.label);
+  if (fields.label_given) return label;
+  const JsonView labels = object.at("labels");
+  if (!label.is_null() && !labels.is_null()) label.fail("one of \"label\" and \"labels\", found both");
+  return labels.is_null() ? label : labels;
 }
 
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_labels) {
@@ -37,10 +57,33 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   text.text = view.at(fields.text).text();
   if (const JsonView pair = view.at(fields.pair); !pair.is_null()) text.pair = pair.text();
   if (!with_labels) return text;
-  const JsonView label = view.at(fields.label);
+  const JsonView label = labels_in_object(view, fields);
   if (label.is_null()) label.fail("a label");
-  text.label = label.word();
+  text.is_list = label.is_array();
+  for (const JsonView& one : text.is_list ? label.elements() : std::vector{label}) {
+    text.labels.push_back(one.word());
+    text.has_names = text.has_names || one.raw().kind != JsonValue::Kind::number;
+  }
   return text;
+}
+
+std::string_view without_blanks(std::string_view word) {
+  const size_t first = word.find_first_not_of(" \t\r\n");
+  return first == word.npos ? std::string_view() : word.substr(first, word.find_last_not_of(" \t\r\n") + 1 - first);
+}
+
+// The labels of a field of a .csv file.
+void take_labels_of_field(LabelledText& text, std::string_view field, const std::string& separator) {
+  text.is_list = !separator.empty();
+  if (!text.is_list) {
+    text.labels = {std::string(field)};
+  } else if (!without_blanks(field).empty()) {
+    for (size_t at = 0, end; at <= field.size(); at = end + separator.size()) {
+      end = std::min(field.find(separator, at), field.size());
+      text.labels.emplace_back(without_blanks(field.substr(at, end - at)));
+    }
+  }
+  text.has_names = !std::all_of(text.labels.begin(), text.labels.end(), [](const std::string& label) { return real_number_of(label).has_value(); });
 }
 
 std::vector<LabelledText> read_csv(const std::string& content, const std::string& path, const LabelFields& fields, bool with_labels) {
@@ -60,7 +103,8 @@ std::vector<LabelledText> read_csv(const std::string& content, const std::string
   while (const auto record = reader.record()) {
     if (record->size() != header->size())
       throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
-    texts.push_back({(*record)[text], with_labels ? (*record)[label] : "", reader.where()});
+    texts.push_back({(*record)[text], {}, reader.where()});
+    if (with_labels) take_labels_of_field(texts.back(), (*record)[label], fields.separator);
     if (pair < record->size()) texts.back().pair = (*record)[pair];
   }
   return texts;
@@ -71,16 +115,22 @@ class Labels {
  public:
   Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
     for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
+    const auto is_name = [&](const std::string& label) { return numbers_.count(label) > 0; };
     by_number_ = std::none_of(names.begin(), names.end(), [](const std::string& name) { return number_of(name).has_value(); }) &&
-                 std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) { return numbers_.count(t.label) > 0; });
+                 std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) { return std::any_of(t.labels.begin(), t.labels.end(), is_name); });
   }
-  uint32_t operator()(const LabelledText& text) const {
+  uint32_t operator()(const std::string& label, const std::string& place) const {
     if (by_number_) {
-      if (const auto number = number_of(text.label); number && *number < count_) return static_cast<uint32_t>(*number);
-    } else if (const auto found = numbers_.find(text.label); found != numbers_.end()) {
+      if (const auto number = number_of(label); number && *number < count_) return static_cast<uint32_t>(*number);
+    } else if (const auto found = numbers_.find(label); found != numbers_.end()) {
       return found->second;
     }
-    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, shortened(text.label), grouped(count_)));
+    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", place, shortened(label), grouped(count_)));
+  }
+  // Of the one label that a text has.
+  uint32_t operator()(const LabelledText& text) const {
+    if (text.is_list) throw Failure(exit_failed, fmt::format("{}: has a list of labels, and the model gives a text one", text.place));
+    return (*this)(text.labels[0], text.place);
   }
 
  private:
@@ -88,6 +138,26 @@ class Labels {
   std::map<std::string_view, uint32_t> numbers_;
   bool by_number_ = false;
 };
+
+float number_in(const LabelledText& text, const std::string& word) {
+  const auto number = real_number_of(word);
+  if (!number || text.has_names || !std::isfinite(static_cast<float>(*number)))
+    throw Failure(exit_failed, fmt::format("{}: expected a finite number, found \"{}\"", text.place, shortened(word)));
+  return static_cast<float>(*number);
+}
+
+// Whole ones from the smallest to the largest, each of which a text has.
+bool are_numbered_classes(std::span<const LabelledText> texts) {
+  std::set<uint64_t> numbers;
+  for (const LabelledText& text : texts) {
+    const auto number = number_of(text.labels[0]);
+    if (!number) return false;
+    numbers.insert(*number);
+  }
+  return *numbers.rbegin() - *numbers.begin() == numbers.size() - 1;
+}
+
+const char* word_of_task(uint32_t task) { return task == STW_TASK_LABELS ? "labels" : "number"; }
 
 }  // namespace
 
@@ -98,7 +168,8 @@ bool holds_labels(const std::string& path, const LabelFields& fields) {
   if (!holds_examples(path)) return false;
   if (fields.label_given) return true;
   const std::string content = read_text(path);
-  if (content.find(json_quoted(fields.label)) == std::string::npos) return false;   // most files, without reading them as JSON twice
+  const bool may_have_some = content.find(json_quoted(fields.label)) != std::string::npos || content.find("\"labels\"") != std::string::npos;
+  if (!may_have_some) return false;   // most files, without reading them as JSON twice
   bool found = false;
   for_lines(content, [&](uint64_t number, std::string_view line) {
     const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
@@ -107,7 +178,7 @@ bool holds_labels(const std::string& path, const LabelFields& fields) {
     // The first line that is of one kind or the other says of which all are.
     for (const char* of_examples : {"prompt", "completion", "messages", "conversations"})
       if (!view.at(of_examples).is_null()) return false;
-    found = !view.at(fields.label).is_null() && !view.at(fields.text).is_null();
+    found = (!view.at(fields.label).is_null() || view.at("labels").is_array()) && !view.at(fields.text).is_null();
     return !found;
   });
   return found;
@@ -128,9 +199,11 @@ std::vector<LabelledText> read_labelled(const std::string& path, const LabelFiel
   for (const LabelledText& text : texts) {
     if (text.pair && is_blank(*text.pair)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.pair));
     if (is_blank(text.text)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.text));
-    if (with_labels && text.label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
-    if (text.label != valid_utf8(text.label) || text.label.find('\0') != std::string::npos)
-      throw Failure(exit_failed, fmt::format("{}: \"{}\" is not UTF-8, or has a zero byte", text.place, fields.label));
+    for (const std::string& label : text.labels) {
+      if (label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
+      if (label != valid_utf8(label) || label.find('\0') != std::string::npos)
+        throw Failure(exit_failed, fmt::format("{}: \"{}\" is not UTF-8, or has a zero byte", text.place, fields.label));
+    }
   }
   return texts;
 }
@@ -139,7 +212,7 @@ std::vector<LabelledText> read_lines(const std::string& path) {
   std::vector<LabelledText> texts;
   for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
-    texts.push_back({std::string(line), "", fmt::format("{}, line {}", path, number)});
+    texts.push_back({std::string(line), {}, fmt::format("{}, line {}", path, number)});
     return true;
   });
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
@@ -148,24 +221,46 @@ std::vector<LabelledText> read_lines(const std::string& path) {
 
 std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
   std::set<std::string> names;
-  for (const LabelledText& text : texts) names.insert(text.label);
+  for (const LabelledText& text : texts) names.insert(text.labels.begin(), text.labels.end());
   std::vector<std::string> list(names.begin(), names.end());
   if (std::all_of(list.begin(), list.end(), [](const std::string& name) { return number_of(name).has_value(); }))
     std::stable_sort(list.begin(), list.end(), [](const std::string& a, const std::string& b) { return *number_of(a) < *number_of(b); });
   return list;
 }
 
-std::string labels_json(std::span<const std::string> names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + json_quoted(name);
-  return "[" + text + "]\n";
+uint32_t task_of(std::span<const LabelledText> texts, const std::string& path) {
+  const bool has_names = std::any_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.has_names; });
+  const bool has_lists = std::any_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
+  if (std::all_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.labels.empty(); })) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  if (has_lists && has_names) return STW_TASK_LABELS;
+  if (!has_lists && (has_names || are_numbered_classes(texts))) return STW_TASK_LABEL;
+  throw Failure(exit_usage, fmt::format("--data {}: its labels are numbers: learn them as numbers with --task number, or as names with --task {}", path, has_lists ? "labels" : "label"));
 }
 
-std::vector<std::string> labels_in(const std::string& json, const std::string& path) {
-  std::vector<std::string> names;
-  const JsonValue list = read_json(json, path);
-  for (const JsonView& name : JsonView(list, path).elements()) names.push_back(name.text());
-  return names;
+size_t numbers_of_each(std::span<const LabelledText> texts) {
+  const size_t count = texts[0].labels.size();
+  if (count == 0) throw Failure(exit_failed, fmt::format("{}: expected a number, found none", texts[0].place));
+  for (const LabelledText& text : texts) {
+    if (text.labels.size() != count) throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the first text has, found {}", text.place, count, text.labels.size()));
+    for (const std::string& word : text.labels) number_in(text, word);
+  }
+  return count;
+}
+
+std::string labels_json(std::span<const std::string> names, uint32_t task) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + json_quoted(name);
+  text = "[" + text + "]";
+  return task != STW_TASK_LABELS && task != STW_TASK_NUMBER ? text + "\n" : fmt::format("{{\"task\": \"{}\", \"labels\": {}}}\n", word_of_task(task), text);
+}
+
+LabelsOfRun labels_in(const std::string& json, const std::string& path) {
+  LabelsOfRun of_run;
+  const JsonValue value = read_json(json, path);
+  const JsonView view(value, path);
+  if (!view.is_array()) of_run.task = view.at("task").text();
+  for (const JsonView& name : (view.is_array() ? view : view.at("labels")).elements()) of_run.names.push_back(name.text());
+  return of_run;
 }
 
 // All tokens: what is cut is a text's own end.
@@ -234,20 +329,42 @@ std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::sp
   return numbers;
 }
 
+std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task) {
+  const size_t width = labels.size();
+  std::vector<float> values(texts.size() * width);
+  const Labels number_of_label(task == STW_TASK_LABELS ? labels : std::span<const std::string>(), texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const LabelledText& text = texts[i];
+    float* const row = values.data() + i * width;
+    if (task == STW_TASK_LABELS) {
+      for (const std::string& label : text.labels) row[number_of_label(label, text.place)] = 1;
+      continue;
+    }
+    if (text.labels.size() != width) throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}", text.place, width, text.labels.size()));
+    std::transform(text.labels.begin(), text.labels.end(), row, [&](const std::string& word) { return number_in(text, word); });
+  }
+  return values;
+}
+
 Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence) {
-  const Labels number_of_label(labels, texts);
-  struct Document { std::vector<int32_t> tokens, token_types; uint32_t label; };
+  const bool has_values = model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER;
+  std::string label_bytes;   // of all texts: as many of each
+  const auto put = [&](const auto& numbers) { label_bytes.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]); };
+  if (has_values) put(label_values(texts, labels, model.task));
+  else put(label_numbers(texts, labels));
+  const size_t bytes_of_text = label_bytes.size() / texts.size();
+  struct Document { std::vector<int32_t> tokens, token_types; size_t text; };
   std::vector<Document> documents;
   Examples all;
   for (const LabelledText& text : texts) {
     SeenText seen = tokens_of(text, tokenization, model, sequence);
-    documents.push_back({std::move(seen.tokens), std::move(seen.token_types), number_of_label(text)});
+    documents.push_back({std::move(seen.tokens), std::move(seen.token_types), documents.size()});
     all.counts.longer += seen.is_cut;
   }
   shuffle(documents);
   all.counts.examples = all.counts.learned = documents.size();
-  for (const auto& [tokens, token_types, label] : documents) {
-    for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(label >> (8 * byte));
+  for (const auto& [tokens, token_types, text] : documents) {
+    all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);
     for (size_t i = 0; i < tokens.size(); ++i) {
       const bool is_second = !token_types.empty() && token_types[i] != 0;
       all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));

@@ -1,5 +1,5 @@
 // Texts and what each of them is called, to train classifiers on: a .csv file whose first line names its columns, or a .jsonl file of
-// objects, {"text": …, "label": …}.
+// objects, {"text": …, "label": …} or {"text": …, "labels": […]}. Labels may be numbers that a model learns as such.
 #pragma once
 #include <stowage.h>
 
@@ -18,12 +18,16 @@ namespace command {
 struct LabelFields {
   std::string text = "text", label = "label", pair = "text_pair";
   bool text_given = false, label_given = false;   // a label by its name: then every .jsonl file has some
+  std::string separator;                          // of a .csv file: what stands between the labels of a field; empty: a field is one label
 };
 
 struct LabelledText {
-  std::string text, label;   // a number as it is written
-  std::string place;         // for messages
+  std::string text;
+  std::vector<std::string> labels;   // numbers as they are written
+  std::string place;                 // for messages
   std::optional<std::string> pair = {};   // the second one of two texts that have one label
+  bool is_list = false;      // of any number of labels
+  bool has_names = false;    // whether one of the labels is no number
 };
 
 bool is_csv(const std::string& path);   // as its name says
@@ -38,9 +42,19 @@ std::vector<LabelledText> read_lines(const std::string& path);
 // All labels that are there, each once: in the order of their numbers where all are numbers, else of their bytes.
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 
-// As the file of a run has them, a list of names; the inverse throws a Failure that names `path`.
-std::string labels_json(std::span<const std::string> names);
-std::vector<std::string> labels_in(const std::string& json, const std::string& path);
+// STW_TASK_*: what these labels are for. Throws a Failure that says how to ask for each meaning where they have several: numbers, unless they are
+// whole ones, one for each text, without a gap between the smallest and the largest.
+uint32_t task_of(std::span<const LabelledText> texts, const std::string& path);
+// How many numbers each text has. Throws a Failure that names the line: of no number, and of one that has more or fewer than the first.
+size_t numbers_of_each(std::span<const LabelledText> texts);
+
+// As the file of a run has them, with the task (STW_TASK_*) where it is LABELS or NUMBER; the inverse throws a Failure that names `path`.
+std::string labels_json(std::span<const std::string> names, uint32_t task);
+struct LabelsOfRun {
+  std::vector<std::string> names;
+  std::string task;   // as labels_json has it; empty: LABEL or TOKEN_LABEL
+};
+LabelsOfRun labels_in(const std::string& json, const std::string& path);
 
 // The tokens that a classifier sees of a text, or of two, with those that the tokenizer puts around them, cut to at most
 // `most` tokens, special ones counted. An encoder sees all of them; a language model sees none past the one that it looks at, which is the last one that is not the
@@ -57,10 +71,12 @@ inline constexpr size_t texts_at_once = 256;   // texts of a call of label_logit
 
 // The number of each text's label among `labels`, which are the model's; see label_examples.
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);
+// Of LABELS 1 for each of the model's labels that a text has and else 0, of NUMBER its numbers: texts · labels of them; see label_examples.
+std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task);
 
 // As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where no text has one, and none of the names is
 // a number, all may be their numbers.
-// Throws a Failure that names the line of a label that the model does not know.
+// Throws a Failure that names the line of a label that the model does not know, or that is not of the model's task.
 Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence);
 
 }  // namespace command

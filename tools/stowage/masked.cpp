@@ -21,11 +21,11 @@ namespace {
 
 // Of pairs each text by itself.
 std::vector<LabelledText> all_texts_of(const std::string& path, const LabelFields& fields) {
-  if (!is_csv(path) && !holds_examples(path)) return {{std::string(without_mark(read_text(path))), "", path}};
+  if (!is_csv(path) && !holds_examples(path)) return {{std::string(without_mark(read_text(path))), {}, path}};
   std::vector<LabelledText> texts;
   for (LabelledText& text : read_labelled(path, fields, false)) {
-    if (text.pair) texts.push_back({std::move(*text.pair), "", text.place});
-    texts.push_back({std::move(text.text), "", text.place});
+    if (text.pair) texts.push_back({std::move(*text.pair), {}, text.place});
+    texts.push_back({std::move(text.text), {}, text.place});
   }
   return texts;
 }

@@ -101,10 +101,11 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   write(line.finish());
 }
 
-void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy) {
+void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy, std::optional<double> rmse) {
   Line line;
   line.add("step", step).add("eval_loss", loss);
   if (accuracy) line.add("eval_accuracy", *accuracy);
+  if (rmse) line.add("eval_rmse", *rmse);
   write(line.finish());
 }
 
@@ -129,6 +130,7 @@ MetricHistory read_metrics(const std::string& text) {
     if (const auto loss = json_number(line, "", "loss")) history.losses.push_back({*step, *loss});
     if (const auto loss = json_number(line, "", "eval_loss")) history.evaluations.push_back({*step, *loss});
     if (const auto accuracy = json_number(line, "", "eval_accuracy")) history.accuracies.push_back({*step, *accuracy});
+    if (const auto error = json_number(line, "", "eval_rmse")) history.errors.push_back({*step, *error});
   });
   return history;
 }

@@ -1,7 +1,7 @@
 // metrics.jsonl: one JSON object a line, in the order of the run.
 //
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
-//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", whose "tokens" are texts
+//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts
 //
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
 // "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
@@ -26,7 +26,7 @@ class Metrics {
   Metrics(const std::string& path, MetricFields fields);
   // Allocate nothing. A line that cannot be written is kept, see `check`, and a run that goes on would lose more of them.
   void step(const stw_progress& now, bool skipped);
-  void evaluation(uint64_t step, double loss, std::optional<double> accuracy);   // of classifiers
+  void evaluation(uint64_t step, double loss, std::optional<double> accuracy, std::optional<double> rmse);   // of classifiers; of numbers
   bool has_failed() const { return failed_ != 0; }
   // Throws where a line could not be written.
   void check() const;
@@ -56,7 +56,7 @@ struct MetricPoint {
   double step, value;
 };
 struct MetricHistory {
-  std::vector<MetricPoint> losses, evaluations, accuracies;   // accuracies: of classifiers
+  std::vector<MetricPoint> losses, evaluations, accuracies, errors;   // accuracies: of classifiers; errors: of numbers, root mean square
 };
 MetricHistory read_metrics(const std::string& text);
 

@@ -99,7 +99,7 @@ std::string shown(const JsonValue& value) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
-                                         "label-field", "label-names", "task", "eval-data", "mask-rate", "mask-whole-words"};
+                                         "label-field", "label-names", "label-separator", "task", "eval-data", "mask-rate", "mask-whole-words"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
 }

@@ -206,7 +206,7 @@ void train(TrainFlags flags) {
   const stw_plan_info info = query(plan);
   const std::string json = stw_plan_json(plan.get());
   check_numerics_of_run(flags, json);
-  check_settings(flags, info, json);
+  check_settings(flags, info, json, about.task);
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), about.vocabulary);
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
   warn_of_other_data(flags, data.training);
@@ -238,13 +238,14 @@ void train(TrainFlags flags) {
   if (!flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
   write_text(out.settings(), settings_json(flags.options, content_of(data.training)));
-  if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));
+  if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels, about.task));
   write_chat_template(chat_template, out);
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.labels > 0 ? Learned::texts : flags.data.masks ? Learned::masked_tokens : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
+  const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.task == STW_TASK_NUMBER ? Learned::numbers : about.labels > 0 ? Learned::texts
+                          : flags.data.masks ? Learned::masked_tokens : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
   TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), data.held_out(), learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());

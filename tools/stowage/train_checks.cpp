@@ -86,7 +86,7 @@ void check_schedule(const TrainFlags& flags) {
     throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}", warmup, decay, run.steps));
 }
 
-void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json) {
+void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json, uint32_t task) {
   const std::string optimizer = json_string(json, "numerics", "optimizer").value_or("");
   const bool is_fp16 = plan.precision == STW_PRECISION_FP16;
   check_optimizer(flags, optimizer);
@@ -102,6 +102,9 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
   check_preference(flags, json);
+  for (const auto& [flag, value] : {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}})
+    if (value != 0 && (task == STW_TASK_LABELS || task == STW_TASK_NUMBER))
+      throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, which {} has none of", flag, task == STW_TASK_LABELS ? "the task labels" : "the task number"));
   if (flags.plan.examples && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it with plan --document-end TOKEN, of the model's end of text", flags.data.path, flags.plan_file));
 }
@@ -110,7 +113,12 @@ void check_labels_of_run(const TrainFlags& flags, const Model& model) {
   if (flags.resume.empty()) return;
   const std::string path = RunFolder(flags.resume).labels();
   const auto of_run = read_text_if_there(path);
-  if (of_run && labels_in(*of_run, path) != labels_of(model))
+  if (!of_run) return;
+  const uint32_t task = query(model).task;
+  const auto [names, task_of_run] = labels_in(*of_run, path);
+  if (task_of_run != labels_in(labels_json(names, task), path).task)
+    throw Failure(exit_failed, fmt::format("--data {}: the run in {} learns the task {}; another would change its bits", flags.data.path, flags.resume, task_of_run.empty() ? "label" : task_of_run));
+  if (names != labels_of(model))
     throw Failure(exit_failed, fmt::format("--data {}: its labels are not those of the run, which {} has", flags.data.path, path));
 }
 

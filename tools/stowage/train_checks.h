@@ -13,7 +13,7 @@ void check_min_rate(const RunSettings& run, const std::string& optimizer = "");
 // That warm-up and decay, said or by default, fit into the steps.
 void check_schedule(const TrainFlags& flags);
 // That the optimizer and the precision of the plan, wherever they come from, know what was set for them. `json`: the plan's text.
-void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json);
+void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json, uint32_t task);   // STW_TASK_*, the model's
 // Of a run that goes on: checkpoints know how many labels there are, but not what they are called.
 void check_labels_of_run(const TrainFlags& flags, const Model& model);
 

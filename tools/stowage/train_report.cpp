@@ -15,7 +15,9 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
   const std::string weights = about.has_codes     ? "weights read from files, in 4 bits"
                               : about.has_weights ? "weights read from files"
                                                   : fmt::format("random weights from seed {}", flags.seed);
-  const std::string head = !about.head_is_new ? "" : about.labels > 0 ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : fmt::format(", and a new head from seed {}", flags.seed);
+  const char* const outputs = about.task == STW_TASK_NUMBER ? "number" : "label";
+  const std::string head = !about.head_is_new ? "" : about.labels > 0 ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs, about.labels == 1 ? "" : "s")
+                                                                      : fmt::format(", and a new head from seed {}", flags.seed);
   tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers, grouped(about.parameters),
        weights, head);
 }
@@ -34,8 +36,10 @@ void tell_examples(const TrainFlags& flags, const stw_model_info& about, const E
   if (about.task == STW_TASK_TOKEN_LABEL)
     tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples), grouped(counts.learned), grouped(about.labels), longer,
          counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs", grouped(counts.unlearned)) : "");
+  else if (about.task == STW_TASK_NUMBER)
+    tell("examples    {}, each with {}{}\n", grouped(counts.examples), about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);
   else if (about.labels > 0)
-    tell("examples    {}, each with one of {} labels{}\n", grouped(counts.examples), grouped(about.labels), longer);
+    tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples), about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
   else if (flags.data.masks)
     tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples), grouped(counts.learned), flags.data.mask.rate.value_or(default_mask_rate),
          flags.data.mask.whole_words ? ", by whole words" : "", counts.longer ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer)) : "");

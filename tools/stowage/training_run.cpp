@@ -44,7 +44,7 @@ const char* name_of(Learned learned) {
   switch (learned) {
     case Learned::tokens: return "tokens";
     case Learned::masked_tokens: return "hidden tokens";
-    case Learned::texts: return "texts";
+    case Learned::texts: case Learned::numbers: return "texts";
     case Learned::words: return "words";
     case Learned::pairs: break;
   }
@@ -157,7 +157,7 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
 void TrainingRun::evaluate(bool is_last) {
   double loss = 0;
   const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_samples + global_batch_ - 1) / global_batch_;
-  const uint64_t count = is_last && has_accuracy() && settings_.evaluates_all ? all : settings_.evaluation_batches;
+  const uint64_t count = is_last && learned_ != Learned::tokens && settings_.evaluates_all ? all : settings_.evaluation_batches;
   interrupt_.cancels(trainer_);
   try {
     const stw_status status = call(
@@ -170,13 +170,15 @@ void TrainingRun::evaluate(bool is_last) {
     if (status == STW_CANCELLED) return;
     if (std::isnan(loss)) loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
     evaluation_loss_ = loss;
-    metrics_.evaluation(progress().step, loss, accuracy());
+    metrics_.evaluation(progress().step, loss, accuracy(), learned_ == Learned::numbers ? std::optional(std::sqrt(loss)) : std::nullopt);
     metrics_.check();
   } catch (const Failure& failure) {
     rescue(failure);
   }
   line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), loss,
-                        has_accuracy() ? fmt::format("accuracy {:.4f}", *accuracy()) : fmt::format("perplexity {:.4g}", std::exp(loss))));
+                        has_accuracy()                  ? fmt::format("accuracy {:.4f}", *accuracy())
+                        : learned_ == Learned::numbers ? fmt::format("RMSE {:.4g}", std::sqrt(loss))
+                                                       : fmt::format("perplexity {:.4g}", std::exp(loss))));
 }
 
 std::optional<double> TrainingRun::accuracy() const { return has_accuracy() ? std::optional(progress().evaluation_accuracy) : std::nullopt; }

@@ -13,7 +13,7 @@
 
 namespace command {
 
-enum class Learned { tokens, masked_tokens, texts, words, pairs };   // what steps go over: of a language model, a masked one, a classifier of texts, of words, a preference
+enum class Learned { tokens, masked_tokens, texts, numbers, words, pairs };   // what steps go over: of a language model, a masked one, a classifier of texts, texts with numbers, of words, a preference
 const char* name_of(Learned learned);
 
 struct RunSettings {
@@ -66,7 +66,7 @@ class TrainingRun {
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
-  bool has_accuracy() const { return learned_ != Learned::tokens; }
+  bool has_accuracy() const { return learned_ != Learned::tokens && learned_ != Learned::numbers; }
   std::optional<double> accuracy() const;   // of the last evaluation; of a classifier or a preference
   void save();
 

@@ -112,12 +112,14 @@ class _Raised:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FLOATS = {"weights", "reference"}   # of a batch's tensors
+FLOATS = {"weights", "reference"}   # of a batch's tensors; labels too where the model's task has values
+TASKS_WITH_VALUES = {"labels", "number"}
 
 
-def _batch(learning_rate=0, **named):
+def _batch(learning_rate=0, has_values=False, **named):
     """A stw_batch of the tensors that are there, which it keeps."""
-    given = {name: tensor_of(values, "f" if name in FLOATS else "i") for name, values in named.items() if values is not None}
+    is_float = lambda name: name in FLOATS or (has_values and name == "labels")
+    given = {name: tensor_of(values, "f" if is_float(name) else "i") for name, values in named.items() if values is not None}
     batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
     batch.names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
     batch.tensors = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given.values()))
@@ -156,6 +158,7 @@ class Trainer(Handle):
         about = model.info
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
         self._labels_tokens = about.task == "token_label"
+        self._has_values = about.task in TASKS_WITH_VALUES
         if gradient_hook:
             values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
         chosen = options("stw_trainer_options", **values)
@@ -190,7 +193,7 @@ class Trainer(Handle):
     def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None, weights=None, reference=None, learning_rate):
         """One update from a whole global batch: tensors of int32 in host memory (weights, reference: float32), by DLPack, as buffers, or as lists.
         Returns what the step did: `loss`, `grad_norm`, `targets`, ..."""
-        batch = _batch(learning_rate, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types, weights=weights,
+        batch = _batch(learning_rate, self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types, weights=weights,
                        reference=reference)
         self._call("stw_trainer_step", ctypes.byref(batch))
         told = struct("stw_step_result")
@@ -253,7 +256,7 @@ class Trainer(Handle):
     def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None):
         """What the model as it is gives every target of one sample or more: a list for each sample, with a number beside each of its targets or
         labels, 0 where there is none. As `reference` of a step they are those of the model from before it."""
-        batch = _batch(tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types)
+        batch = _batch(has_values=self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types)
         shape = shape_of(batch.keeps["tokens"]) if "tokens" in batch.keeps else (0, 0)
         out = (ctypes.c_float * math.prod(shape))()
         self._call("stw_trainer_log_probabilities", ctypes.byref(batch), out, len(out))

@@ -856,7 +856,7 @@ pub struct stw_dataset_options {
     pub marks: *const c_char,
     /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW\_MARK\_TARGET is not looked at then. With STW\_TASK\_TOKEN\_LABEL: a uint32 for each token, the target of that token. NULL: targets are tokens.
     pub labels: *const c_char,
-    /// with labels: every one must be smaller
+    /// with labels: how many the model has; every uint32 must be smaller
     pub label_count: u64,
     /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them
     pub held_out: f64,
@@ -869,7 +869,7 @@ pub struct stw_dataset_options {
     pub token_kinds: *const u8,
     /// 1: with token\_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it
     pub mask_whole_words: u32,
-    /// with labels: STW\_TASK\_\* that they are for, LABEL or TOKEN\_LABEL; AUTOMATIC: LABEL
+    /// with labels: STW\_TASK\_\* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none
     pub task: u32,
 }
 
@@ -937,7 +937,7 @@ pub struct stw_progress {
     /// STW\_SKIP\_\*, of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
+    /// of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER
     pub evaluation_accuracy: f64,
     /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
     pub accuracy: f64,
@@ -1009,9 +1009,9 @@ pub struct stw_trainer_options {
     pub gradient_user: *mut c_void,
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
-    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round
+    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER
     pub label_smoothing: f32,
-    /// times the square of log Σ exp(logits), added to every token's loss
+    /// times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER
     pub z_loss: f32,
     /// 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)
     pub outlier_limit: f32,

@@ -56,23 +56,30 @@ pub struct Batch<'a> {
     pub weights: Option<Rows<'a, f32>>,
     /// Log-probabilities of the targets or labels, of plans for a preference against a reference.
     pub reference: Option<Rows<'a, f32>>,
+    /// In place of labels, of models of the tasks `Labels` and `Number`: (samples, labels).
+    pub values: Option<Rows<'a, f32>>,
 }
 
 impl<'a> Batch<'a> {
     /// Of a language model: every token is to be predicted from those before it in its row of `length`.
     pub fn of_tokens(tokens: &'a [i32], length: usize) -> Batch<'a> {
         let tokens = Rows::new(tokens, length);
-        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, token_types: None, weights: None, reference: None }
+        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
     }
 
     /// With targets for each token.
     pub fn with_targets(tokens: Rows<'a, i32>, targets: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None }
+        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
     }
 
     /// With labels: of each token, or of a classifier of each sample.
     pub fn with_labels(tokens: Rows<'a, i32>, labels: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, token_types: None, weights: None, reference: None }
+        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
+    }
+
+    /// With as many numbers for each sample as the model has labels: for the tasks `Labels` and `Number`.
+    pub fn with_values(tokens: Rows<'a, i32>, values: Rows<'a, f32>) -> Batch<'a> {
+        Batch { tokens, targets: None, labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: Some(values) }
     }
 
     /// Calls with this batch as C has it.
@@ -94,6 +101,7 @@ impl<'a> Batch<'a> {
         add(b"token_types\0", self.token_types.map(|rows| rows.tensor("token_types")))?;
         add(b"weights\0", self.weights.map(|rows| rows.tensor("weights")))?;
         add(b"reference\0", self.reference.map(|rows| rows.tensor("reference")))?;
+        add(b"labels\0", self.values.map(|rows| rows.tensor("values")))?;
         let pointers: Vec<*const DLManagedTensorVersioned> = tensors.iter_mut().map(Borrowed::pointer).collect();
         call(&abi::stw_batch { count: names.len() as u32, names: names.as_ptr(), tensors: pointers.as_ptr(), learning_rate, ..Default::default() })
     }

@@ -22,10 +22,11 @@ pub struct DatasetOptions<'a> {
     /// A file with a byte for each token, a sum of 1: the model learns to predict it; 2: a document begins with it; 4: it belongs to its
     /// document's second text, and its type is 1.
     pub marks: Option<&'a Path>,
-    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin; with [`Task::TokenLabel`], for each token.
+    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin; with [`Task::TokenLabel`], for each token; for
+    /// [`Task::Labels`] and [`Task::Number`] with `label_count` little-endian f32 a document.
     pub labels: Option<&'a Path>,
     pub label_count: u64,
-    /// What labels are for; [`Task::Automatic`]: [`Task::Label`].
+    /// The model's, with labels; [`Task::Automatic`]: [`Task::Label`].
     pub task: Task,
     /// Share of the tokens that is held out, from the end on; none: 0.1.
     pub held_out: Option<f64>,

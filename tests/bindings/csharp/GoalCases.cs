@@ -103,6 +103,20 @@ internal sealed partial class Cases
         }
     }
 
+    public void SeveralLabelsAndNumbers()
+    {
+        foreach (TrainingTask task in new[] { TrainingTask.Labels, TrainingTask.Number })
+            using (var world = new World(World.Small(), null, new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 2, Task = task }))
+            {
+                True(world.Model.Info.Task == task);
+                Rows<int> tokens = Rows.Of(World.Tokens(), World.Length);
+                var values = new float[,] { { 0, 1 }, { 1, 1 }, { 0.5f, 0 }, { 1, 0 } };
+                Equal(world.Trainer.Step(new Batch { Tokens = tokens, Values = values }, 1e-3).Targets, 4);
+                Equal(world.Trainer.Classify(new[] { new[] { 1, 2, 3 } })[0].Length, 2);
+                Throws(Status.BadArgument, () => world.Trainer.Step(new Batch { Tokens = tokens, Labels = new[] { 0, 1, 2, 1 } }, 1e-3));
+            }
+    }
+
     /// <summary>80 documents of 8 tokens with three labels, whose second halves are marked.</summary>
     private Dataset LabelledData(Marks halves = Marks.None)
     {

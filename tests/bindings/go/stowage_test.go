@@ -558,6 +558,19 @@ func TestHiddenTokens(t *testing.T) {
 	}
 }
 
+func TestSeveralLabelsAndNumbers(t *testing.T) {
+	for _, task := range []Task{TaskLabels, TaskNumber} {
+		world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 2, Task: task}, small(), TrainerOptions{})
+		values := []float32{0, 1, 1, 1, 0.5, 0, 1, 0}
+		equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Values: values}, 1e-3)).Targets, uint64(4))
+		equal(t, len(must[[][]float32](t)(world.trainer.Classify([][]int32{{1, 2, 3}}, nil))[0]), 2)
+		_, err := world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Values: values[1:]}, 1e-3)
+		expect(t, err, BadArgument)
+		_, err = world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: []int32{0, 1, 1, 0}}, 1e-3)
+		expect(t, err, BadArgument)
+	}
+}
+
 func TestEncoders(t *testing.T) {
 	world := worldOf(t, ModelOptions{ConfigJSON: bert}, small(), TrainerOptions{})
 	equal(t, []any{world.model.Info().Generates, world.model.Info().TokenTypes}, []any{false, 2})

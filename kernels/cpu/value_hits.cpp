@@ -1,0 +1,20 @@
+// How many rows have all their logits on the right side of 0. A row of logits was just written; few rows have values.
+#include "kernels/cpu/kernels_isa.h"
+
+namespace stw::kernels::STW_ISA {
+
+static bool is_all_right(const ValueHitsArgs& args, int64_t row) {
+  for (int64_t j = 0; j < args.count; ++j) {
+    const float x = load1(args.logits.data, args.logits.dtype, row * args.stride + j);
+    const bool is_there = args.values[row * args.count + j] > 0.5f;
+    if (!(is_there ? x > 0 : x <= 0)) return false;
+  }
+  return true;
+}
+
+void value_hits(const Launch&, const ValueHitsArgs& args) {
+  for (int64_t row = 0; row < args.rows; ++row)
+    if (args.targets[row] != ignored_target) args.state->hits += is_all_right(args, row);
+}
+
+}  // namespace stw::kernels::STW_ISA

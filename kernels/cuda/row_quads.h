@@ -1,0 +1,23 @@
+// A row by sixteen threads: their four quads are the four vectors that a CPU sums a row in (kernels/cpu/row_lanes.h).
+#pragma once
+#include "kernels/cuda/lanes.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int quads_a_row = 4, row_threads = quads_a_row * quad;
+inline constexpr int row_step = 16 * quads_a_row;   // columns that the threads of a row take at once
+
+STW_DEVICE unsigned row_mask() { return 0xffffu << (threadIdx.x & 16u); }
+STW_DEVICE int quad_of_row() { return static_cast<int>(threadIdx.x % row_threads / quad); }
+
+// (quad 0 + quad 1) + (quad 2 + quad 3), and the lanes' fold.
+STW_DEVICE float fold_quads(F16 x) {
+  for (int threads = quad; threads < row_threads; threads *= 2)
+    for (int i = 0; i < 4; ++i) {
+      const float other = __shfl_xor_sync(row_mask(), x.f[i], threads);
+      x.f[i] = x.f[i] + other;
+    }
+  return fold(x);
+}
+
+}  // namespace stw::kernels::cuda

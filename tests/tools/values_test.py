@@ -85,7 +85,8 @@ class ValuesTest(CommandTest):
         self.assertEqual(self.weights("parts"), self.weights("whole"))
         self.refused("train", "--resume", self.path("parts"), "--steps", 5, "--no-label-separator", expect=USAGE, says=["the bits of the run"])
         self.train_on("number", self.table(self.scores(40), "scores.csv"), "--task", "number", "--steps", 2)
-        self.refused("train", "--resume", self.path("number"), "--steps", 5, "--task", "label", says=["learns the task number"])
+        self.refused("train", "--resume", self.path("number"), "--steps", 5, "--task", "label", says=["--task: the run in", "has number, found label"])
+        self.refused("train", "--resume", self.path("lists"), "--steps", 5, "--data", self.table([("a", "b"), ("b", "c")] * 20, "names.csv"), says=["learns the task labels"])
 
     def test_numbers_are_learned(self):
         data = self.table(self.scores(), header=("text", "stars"))

@@ -393,8 +393,9 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
 
 // Several labels, and numbers: the same, in fp32, and in 16 bits at every split.
 TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
-  for (const auto& [config, precision] : {std::pair{of_labels(small_bert("0.1")), Precision::fp32}, {of_numbers(small_llama()), Precision::fp16}}) {
-    model_ = model_of(config);
+  for (const auto& tried : {std::pair{of_labels(small_bert("0.1")), Precision::fp32}, {of_numbers(small_llama()), Precision::fp16}}) {
+    model_ = model_of(tried.first);
+    const Precision precision = tried.second;
     const bool has_types = model_->config().token_types > 1, is_number = model_->config().task == Task::number;
     const auto value_of = [&](size_t i) { return is_number ? static_cast<float>(i % 13) / 4 - 1 : static_cast<float>(i % 3 == 0); };
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {

@@ -241,7 +241,7 @@ void add_classify(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or which labels, or which number; or what its words have.");
   command.footer("A line for each text, in their order: the label and its probability; where a text may have several, all of them above --threshold\n"
                  "and none on an empty line; or its number. Texts are cut to the samples that the classifier was trained on.\n"
-                 "Of a model of words (--task tokens): the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
+                 "Of a model that labels words: the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
                  "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");

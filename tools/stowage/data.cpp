@@ -129,7 +129,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
                      ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
                      ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
                      ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier, or with a\n"
-                     "list {\"text\": …, \"labels\": […]}; labels may be numbers to learn (--task number);\n"
+                     "list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
                      ".conll of words and tags, or .jsonl of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
                      ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()

@@ -63,7 +63,7 @@ static std::string token_parameter(const ModelConfig& config, const char* part) 
 static Status read_token_head(ModelConfig& config) {
   const Architecture& a = architecture_of(config);
   if (!a.token_head.module)
-    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported: transformers has no such class"};
+    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported" + (a.is_encoder ? "" : ": transformers has no such class")};
   STW_ASSIGN(has_bias, get_bool(config.json, "token_classification_bias", true));
   if (!has_bias) return Error{Code::unsupported_field, "token_classification_bias false is not supported"};
   const char* key = a.token_head.dropout;

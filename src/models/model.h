@@ -75,7 +75,7 @@ inline constexpr const char* decoder_head[] = {classifier_weight};
 
 // The head that gives every token a label, transformers' …ForTokenClassification: a dropout and a matrix with bias.
 struct TokenHead {
-  const char* module = "score";   // the matrix's name; null: transformers has no such class of this family
+  const char* module = "score";   // the matrix's name; null: this family has no such head here
   const char* dropout = "classifier_dropout";   // the key of its rate; null: it has none of its own
   float ModelConfig::* otherwise = nullptr;     // its rate where the config has no such key; null: "hidden_dropout", else 0.1
 };

@@ -208,6 +208,7 @@ constexpr const char* modernbert_head[] = {"head.dense.weight", "head.dense.bias
 constexpr Architecture modernbert() {
   Architecture a{"modernbert", parse_modernbert, build_modernbert, "ModernBert", "model.", modernbert_rates};
   a.is_encoder = true;
+  a.token_head.module = nullptr;   // transformers' has the matrix and norm of its prediction head in front of it
   a.head_parameters = modernbert_head;
   return a;
 }

@@ -400,7 +400,10 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
   return y;
 }
 
-void GraphBuilder::loss(int logits) { cross_entropy(logits); }
+void GraphBuilder::loss(int logits) {
+  if (has_values(graph_.task)) value_loss(logits);
+  else cross_entropy(logits);
+}
 
 // Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
 void GraphBuilder::align_rows(int logits) {
@@ -410,7 +413,6 @@ void GraphBuilder::align_rows(int logits) {
 }
 
 void GraphBuilder::cross_entropy(int logits) {
-  if (has_values(graph_.task)) return value_loss(logits);   // a head of labels that names the loss of one label for all tasks
   assert(graph_.features(logits) == graph_.classes());
   align_rows(logits);
   int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);

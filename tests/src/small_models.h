@@ -116,4 +116,42 @@ inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::ve
   if (loss) figures.push_back(*loss);
 }
 
+// A plan's run of some steps, each on the batch that batch_of(number of steps before it) makes. `restored`: the checkpoint that it goes on from; `saved`:
+// the one that it leaves; empty: none.
+template <class BatchOf>
+Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const BatchOf& batch_of, int steps,
+                 const std::string& restored = {}, const std::string& saved = {}) {
+  OpenTrainer trainer(model, planned);
+  if (!restored.empty()) {
+    EXPECT_TRUE(trainer->restore(restored));
+  }
+  Trained trained;
+  for (int step = 0; step < steps; ++step)
+    if (!take_step(*trainer, batch_of(trainer->progress().step), trainer->global_batch(), trained.figures)) break;
+  if (!saved.empty()) {
+    EXPECT_TRUE(trainer->save(saved));
+  }
+  trained.state = trainer.state();
+  return trained;
+}
+
+// Expects the same bits of three steps on 6 samples however the batch is cut, and where a run goes on from another cut's checkpoint. The run of the
+// whole batch at once.
+template <class BatchOf>
+Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Request r, const BatchOf& batch_of) {
+  const TemporaryDirectory folder;
+  r.micro_batch = 6;
+  const auto whole_plan = plan_for(*model, r);
+  Trained whole = train_on(model, whole_plan, batch_of, 3);
+  for (const int64_t micro_batch : {1, 4}) {
+    r.micro_batch = micro_batch;
+    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+    const auto planned = plan_for(*model, r);
+    expect_same(train_on(model, planned, batch_of, 3), whole, "micro-batch " + std::to_string(micro_batch));
+    train_on(model, planned, batch_of, 2, "", folder / "two.stw");
+    EXPECT_EQ(differences(train_on(model, whole_plan, batch_of, 1, folder / "two.stw").state, whole.state), "");
+  }
+  return whole;
+}
+
 }  // namespace stw::testing_tools

@@ -100,34 +100,10 @@ class TokenLabelBits : public testing::TestWithParam<NumericsCase> {};
 
 TEST_P(TokenLabelBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
   const auto model = model_of(GetParam().config);
-  TemporaryDirectory folder;
   Request r = GetParam().request(6, sequence, 2);
   r.inputs.positions = true;
-  const auto train = [&](const std::shared_ptr<const Planned>& planned, int steps, const std::string& restored = {}, const std::string& saved = {}) {
-    OpenTrainer trainer(model, planned);
-    if (!restored.empty()) {
-      EXPECT_TRUE(trainer->restore(restored));
-    }
-    Trained trained;
-    for (int step = 0; step < steps; ++step)
-      if (!take_step(*trainer, tagged_batch(10 + trainer->progress().step, 6, true), 6, trained.figures)) break;
-    if (!saved.empty()) {
-      EXPECT_TRUE(trainer->save(saved));
-    }
-    trained.state = trainer.state();
-    return trained;
-  };
-  r.micro_batch = 6;
-  const auto whole_plan = plan_for(*model, r);
-  const Trained whole = train(whole_plan, 3);
-  for (const int64_t micro_batch : {1, 4}) {
-    r.micro_batch = micro_batch;
-    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-    const auto planned = plan_for(*model, r);
-    expect_same(train(planned, 3), whole, "micro-batch " + std::to_string(micro_batch));
-    train(planned, 2, "", folder / "two.stw");
-    EXPECT_EQ(differences(train(whole_plan, 1, folder / "two.stw").state, whole.state), "");
-  }
+  const auto batch_of = [&](uint64_t step) { return tagged_batch(10 + step, 6, true); };
+  expect_same_however_cut(model, r, batch_of);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TokenLabelBits,
@@ -337,6 +313,8 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
   source.task = Task::token_label;
   source.label_count = 3;
   EXPECT_EQ(Model::open(source).error().message, "config: Gemma3TextForTokenClassification is not supported: transformers has no such class");
+  source.config_json = small_modernbert();
+  EXPECT_EQ(Model::open(source).error().message, "config: ModernBertForTokenClassification is not supported");
   source.config_json = small_llama();
   source.adapters.rank = 2, source.adapters.alpha = 4, source.adapters.targets = {"q_proj"};
   EXPECT_EQ(Model::open(source).error().message, "config: low-rank adapters of a model with labels of tokens are not supported");

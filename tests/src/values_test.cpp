@@ -114,38 +114,15 @@ class ValueBits : public testing::TestWithParam<NumericsCase> {};
 
 TEST_P(ValueBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
   const auto model = model_of(GetParam().config);
-  TemporaryDirectory folder;
   Request r = GetParam().request(6, sequence, 2);
   r.inputs.positions = true;
-  const auto train = [&](const std::shared_ptr<const Planned>& planned, int steps, const std::string& restored = {}, const std::string& saved = {}) {
-    OpenTrainer trainer(model, planned);
-    if (!restored.empty()) {
-      EXPECT_TRUE(trainer->restore(restored));
-    }
-    Trained trained;
-    for (int step = 0; step < steps; ++step)
-      if (!take_step(*trainer, batch_with_values(10 + trainer->progress().step, 6, *model), 6, trained.figures)) break;
-    if (!saved.empty()) {
-      EXPECT_TRUE(trainer->save(saved));
-    }
-    trained.state = trainer.state();
-    return trained;
-  };
-  r.micro_batch = 6;
-  const auto whole_plan = plan_for(*model, r);
-  const Trained whole = train(whole_plan, 3);
-  for (const int64_t micro_batch : {1, 4}) {
-    r.micro_batch = micro_batch;
-    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-    const auto planned = plan_for(*model, r);
-    expect_same(train(planned, 3), whole, "micro-batch " + std::to_string(micro_batch));
-    train(planned, 2, "", folder / "two.stw");
-    EXPECT_EQ(differences(train(whole_plan, 1, folder / "two.stw").state, whole.state), "");
-  }
+  const auto batch_of = [&](uint64_t step) { return batch_with_values(10 + step, 6, *model); };
+  const Trained whole = expect_same_however_cut(model, r, batch_of);
   // Chunks of the loss: of 16 rows, which none of them may see.
-  Decisions decisions = whole_plan->plan.decisions;
+  r.micro_batch = 6;
+  Decisions decisions = plan_for(*model, r)->plan.decisions;
   decisions.loss_chunks = 4;
-  expect_same(train(plan_with(*model, r, decisions), 3), whole, "chunks");
+  expect_same(train_on(model, plan_with(*model, r, decisions), batch_of, 3), whole, "chunks");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ValueBits,

@@ -57,4 +57,46 @@ inline std::string bias_of_queries(std::string name) {
   return {};
 }
 
+// A trainer that takes a step of what transformers or PEFT computed with the same model.
+class GoldenTrainer {
+ public:
+  GoldenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned) : model_(std::move(model)) {
+    TrainerOptions options;
+    options.gradient_hook = [this, planned](const GradientView& view) {
+      sums_ = gradients_in(*planned, view);
+      return true;
+    };
+    trainer_ = trainer_for(model_, planned, options);
+  }
+  GoldenTrainer(const GoldenTrainer&) = delete;
+  Trainer* operator->() { return trainer_.get(); }
+
+  // `expected` has the mean "loss", and "grad.PARAMETER" of everything that is trained.
+  void expect_step(const GlobalBatch& batch, const SafetensorsReader& expected) {
+    const auto result = trainer_->step(batch.source(), batch.samples(), 1e-3);
+    ASSERT_TRUE(result) << result.error().message;
+    const double loss = read_tensor<double>(expected, "loss").at(0);
+    EXPECT_NEAR(result->loss, loss, 1e-6 * loss);
+    EXPECT_EQ(result->targets, batch.target_count());
+    const auto is_gradient = [](const SafetensorsInfo& tensor) { return tensor.name.starts_with("grad."); };
+    EXPECT_EQ(sums_.size(), static_cast<size_t>(std::count_if(expected.tensors().begin(), expected.tensors().end(), is_gradient)));
+    for (auto& [name, values] : sums_) {
+      for (double& v : values) v /= static_cast<double>(batch.target_count());
+      const auto theirs = read_tensor<float>(expected, "grad." + name);
+      ASSERT_EQ(values.size(), theirs.size()) << name;
+      const std::vector<double> ours = in_file_order(model_->graph(), name, values);
+      // That of a key's bias is 0 but for rounding, as softmax hides the bias.
+      const std::string of_queries = bias_of_queries(name);
+      double most = 0;
+      for (const float x : of_queries.empty() ? theirs : read_tensor<float>(expected, "grad." + of_queries)) most = std::max(most, std::abs(static_cast<double>(x)));
+      for (size_t i = 0; i < ours.size(); ++i) ASSERT_LE(std::abs(ours[i] - static_cast<double>(theirs[i])), 1e-5 * most) << name << ", element " << i;
+    }
+  }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  GradientSums sums_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
 }  // namespace stw::testing_tools

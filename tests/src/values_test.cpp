@@ -46,39 +46,12 @@ TEST_P(GoldenValues, LossGradientsAndOutputsAgree) {
   for (const int64_t micro_batch : {1, 3, 4}) {
     Request request = request_for(static_cast<int64_t>(samples), batch.sequence, 2);
     request.micro_batch = micro_batch;
-    const auto planned = plan_for(*model, request);
-    GradientSums sums;
-    TrainerOptions options;
-    options.gradient_hook = [&](const GradientView& view) {
-      sums = gradients_in(*planned, view);
-      return true;
-    };
-    auto trainer = trainer_for(model, planned, options);
+    GoldenTrainer trainer(model, plan_for(*model, request));
     std::vector<float> all(wanted.size());
     const Status classified = trainer->classify(texts, all.data());
     ASSERT_TRUE(classified) << classified.error().message;
     EXPECT_LE(relative(all.data(), wanted.data(), all.size()), 1e-5);
-    const auto result = trainer->step(batch.source(), samples, 1e-3);
-    ASSERT_TRUE(result) << result.error().message;
-    const double loss = read_tensor<double>(*expected, "loss")[0];
-    EXPECT_NEAR(result->loss, loss, 1e-6 * loss);
-    EXPECT_EQ(result->targets, samples);
-    size_t compared = 0;
-    for (auto& [name, values] : sums) {
-      for (double& v : values) v /= static_cast<double>(samples);
-      const auto theirs = read_tensor<float>(*expected, "grad." + name);
-      ASSERT_EQ(values.size(), theirs.size()) << name;
-      const std::string of_queries = bias_of_queries(name);   // a bias of keys has no gradient but rounding
-      const auto of_size = of_queries.empty() ? theirs : read_tensor<float>(*expected, "grad." + of_queries);
-      double most = 0, off = 0;
-      for (size_t i = 0; i < values.size(); ++i) {
-        most = std::max(most, std::fabs(static_cast<double>(of_size[i])));
-        off = std::max(off, std::fabs(values[i] - static_cast<double>(theirs[i])));
-      }
-      EXPECT_LE(off, 1e-5 * most) << name;
-      ++compared;
-    }
-    EXPECT_EQ(compared, static_cast<size_t>(std::count_if(expected->tensors().begin(), expected->tensors().end(), [](const auto& t) { return t.name.starts_with("grad."); })));
+    trainer.expect_step(batch, *expected);
   }
 }
 

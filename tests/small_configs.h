@@ -106,7 +106,7 @@ inline std::string token_classifier_of(const std::string& config) {
 // An encoder with the head of a masked language model.
 inline std::string masked_of(const std::string& config) {
   const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : "Electra";
+  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("albert") ? "Albert" : is("modernbert") ? "ModernBert" : "Electra";
   return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
 }
 

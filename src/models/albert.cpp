@@ -45,11 +45,14 @@ constexpr DropoutRate albert_rates[] = {{"hidden_dropout_prob", &ModelConfig::em
                                  {"attention_probs_dropout_prob", &ModelConfig::attention_dropout}, {"classifier_dropout_prob", &ModelConfig::head_dropout}};
 constexpr const char* albert_head[] = {"albert.pooler.weight", "albert.pooler.bias", "classifier.weight", "classifier.bias"};
 
+constexpr MaskedHead albert_masked = {"predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias"};
+
 constexpr Architecture albert() {
   Architecture a{"albert", parse_albert, build_albert, "Albert", "albert.", albert_rates};
   a.is_encoder = true;
   a.head_parameters = albert_head;
   a.token_head = {"classifier", "classifier_dropout_prob", &ModelConfig::head_dropout};
+  a.masked_head = &albert_masked;
   return a;
 }
 

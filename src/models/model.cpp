@@ -63,7 +63,7 @@ static std::string token_parameter(const ModelConfig& config, const char* part) 
 static Status read_token_head(ModelConfig& config) {
   const Architecture& a = architecture_of(config);
   if (!a.token_head.module)
-    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported" + (a.is_encoder ? "" : ": transformers has no such class")};
+    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported: transformers has no such class"};
   STW_ASSIGN(has_bias, get_bool(config.json, "token_classification_bias", true));
   if (!has_bias) return Error{Code::unsupported_field, "token_classification_bias false is not supported"};
   const char* key = a.token_head.dropout;
@@ -74,10 +74,15 @@ static Status read_token_head(ModelConfig& config) {
   return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
 }
 
+static Status check_masked_head(const ModelConfig& config) {
+  const MaskedHead& head = *architecture_of(config).masked_head;
+  return head.check ? head.check(config.json) : ok();
+}
+
 static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& head) { return config.tied ? head.bias : head.decoder + std::string(".bias"); }
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
-  if (config.task == Task::token_label) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
+  if (config.task == Task::token_label && !architecture_of(config).token_head.is_that_of_texts) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
   if (config.task == Task::masked_language_model) {
     const MaskedHead& masked = *architecture_of(config).masked_head;
     const std::string_view module = parameter.substr(0, parameter.rfind('.'));
@@ -170,6 +175,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     config.task = head->task == Task::masked_language_model && !a.masked_head ? Task::language_model : head->task;
     config.labels = std::move(head->labels);
     config.json = std::move(*json);
+    if (config.task == Task::masked_language_model)
+      if (auto status = check_masked_head(config); !status) return with_origin(std::move(status.error()));
     if (config.task == Task::token_label)
       if (auto status = read_token_head(config); !status) return with_origin(std::move(status.error()));
     config.is_part = is_part;
@@ -245,9 +252,16 @@ void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   x = b.linear(x, {{dense, bias(head.dense + std::string(".bias"), width)}}, false, "transform");
   x = layer_norm(b, c, b.gelu(x, head.gelu.value_or(c.gelu), "transform_gelu"), head.norm, "transform_norm");
   b.end(x);
+  add_masked_logits(b, c, x, table, c.init_std);
+}
+
+void add_masked_logits(GraphBuilder& b, const ModelConfig& c, int x, int table, float deviation) {
+  const MaskedHead& head = *architecture_of(c).masked_head;
+  const std::string name = head.decoder + std::string(".weight");
   b.begin(SegmentKind::head, -1, x);
-  const int decoder = c.tied ? b.tied(head.decoder + std::string(".weight"), table) : matrix(head.decoder, c.vocabulary, width);
-  b.cross_entropy(b.linear(x, {{decoder, bias(bias_of_logits(c, head), c.vocabulary)}}, false, "logits"));
+  const int decoder = c.tied ? b.tied(name, table) : b.parameter(name, {c.vocabulary, b.features(x)}, Initializer::normal, deviation);
+  const int bias = c.logits_bias ? b.parameter(bias_of_logits(c, head), {c.vocabulary}, Initializer::zeros) : -1;
+  b.cross_entropy(b.linear(x, {{decoder, bias}}, false, "logits"));
 }
 
 Status set_masked(ModelConfig& config) {
@@ -255,6 +269,7 @@ Status set_masked(ModelConfig& config) {
   const std::string name = task_row(Task::masked_language_model).name;
   if (!config.labels.empty()) return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given"};
   if (!architecture_of(config).masked_head) return Error{Code::unsupported, "a model of type " + config.architecture + " has no head for masked tokens: the task " + name + " is not supported"};
+  STW_TRY(check_masked_head(config));
   config.task = Task::masked_language_model;
   Json classes = Json::array();
   classes.push(std::string(architecture_of(config).class_name) + task_row(config.task).class_suffix);

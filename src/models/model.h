@@ -43,7 +43,8 @@ struct ModelConfig {
   bool norm_bias = true;           // of LayerNorms
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float head_dropout = 0;          // of an encoder's classifier, and of a head of tokens
-  bool head_bias = true;           // of the same: of its first matrix
+  bool head_bias = true;           // of an encoder's head, whatever its task: of its first matrix
+  bool logits_bias = true;         // of a masked language model
   bool head_reads_mean = false;    // of the same: it reads the mean of a text's tokens in place of the first one
   int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
   int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
@@ -66,6 +67,7 @@ struct MaskedHead {
   const char *decoder;                // module of the logits
   const char *bias;                   // of the logits, where the matrix is tied
   std::optional<Activation> gelu = {};  // none: that of the blocks
+  Status (*check)(const Json& config) = nullptr;   // refuses what only such a head reads of a config.json; null: there is nothing
 };
 
 struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
@@ -75,9 +77,10 @@ inline constexpr const char* decoder_head[] = {classifier_weight};
 
 // The head that gives every token a label, transformers' …ForTokenClassification: a dropout and a matrix with bias.
 struct TokenHead {
-  const char* module = "score";   // the matrix's name; null: this family has no such head here
+  const char* module = "score";   // the matrix's name; null: the family has no such head
   const char* dropout = "classifier_dropout";   // the key of its rate; null: it has none of its own
   float ModelConfig::* otherwise = nullptr;     // its rate where the config has no such key; null: "hidden_dropout", else 0.1
+  bool is_that_of_texts = false;                // it has all parameters of the head of a text
 };
 
 struct Architecture {
@@ -130,6 +133,7 @@ void set_token_dropout(ModelConfig& config, float rate);   // of a head of token
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
 // The head of a masked language model, and the loss, behind the last block. `table`: of words.
 void add_masked_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
+void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation);   // its last matrix, and the loss
 // Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where the family has none, or the model
 // has labels.
 Status set_masked(ModelConfig& config);

@@ -107,6 +107,8 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
   STW_ASSIGN(mlp_bias, get_bool(json, "mlp_bias", false));
   STW_ASSIGN(head_bias, get_bool(json, "classifier_bias", false));
+  STW_ASSIGN(logits_bias, get_bool(json, "decoder_bias", true));
+  STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", true));
   c.vocabulary = vocabulary;
   c.positions = positions;
   c.width = c.embedding_width = width;
@@ -121,6 +123,8 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
   c.qkv_bias = c.output_bias = attention_bias;
   c.mlp_bias = mlp_bias;
   c.head_bias = head_bias;
+  c.logits_bias = logits_bias;
+  c.tied = tied;
   c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
   STW_TRY(parse_rates(json, c));
   STW_TRY(parse_rotaries_of_kinds(json, c));
@@ -141,9 +145,16 @@ class ModernBertBuilder {
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x);
     b_.begin(SegmentKind::final, -1, x);
     x = norm(x, "model.final_norm", "final_norm");
-    if (!c_.labels.empty()) x = head(x);
+    const bool is_masked = c_.task == Task::masked_language_model;
+    if (is_masked) {
+      b_.labels(c_.task, 0);
+      x = prediction(x);
+    } else if (!c_.labels.empty()) {
+      x = head(x);
+    }
     b_.end(x);
-    if (!c_.labels.empty()) classifier(x);
+    if (is_masked) add_masked_logits(b_, c_, x, words_, out_deviation_);
+    else if (!c_.labels.empty()) classifier(x);
     return b_.finish();
   }
 
@@ -156,8 +167,8 @@ class ModernBertBuilder {
 
   int embeddings() {
     b_.begin(SegmentKind::embedding, -1, -1);
-    const int table = b_.parameter("model.embeddings.tok_embeddings.weight", {c_.vocabulary, c_.width}, Initializer::normal, c_.init_std);
-    int x = b_.embedding(b_.tokens(), table, -1, -1, "embedding");
+    words_ = b_.parameter("model.embeddings.tok_embeddings.weight", {c_.vocabulary, c_.width}, Initializer::normal, c_.init_std);
+    int x = b_.embedding(b_.tokens(), words_, -1, -1, "embedding");
     x = b_.dropout(norm(x, "model.embeddings.norm", "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
     b_.end(x);
     return x;
@@ -182,12 +193,13 @@ class ModernBertBuilder {
     return x;
   }
 
-  // Over every token, of which the loss looks at the first one of each text.
+  // What the heads of all tasks begin with.
+  int prediction(int x) { return norm(b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"), "head.norm", "pooled_norm"); }
+  // Over every token. The loss looks at all of them, or at the first one of each text.
   int head(int x) {
-    b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()), LabelPlace::first_token);
-    if (c_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
-    x = b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled");
-    return b_.dropout(norm(x, "head.norm", "pooled_norm"), c_.head_dropout, "pooled_dropout");
+    b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()), is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
+    if (is_of_text(c_.task) && c_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
+    return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
   void classifier(int x) {
     b_.begin(SegmentKind::head, -1, x);
@@ -198,6 +210,7 @@ class ModernBertBuilder {
   const ModelConfig& c_;
   GraphBuilder b_;
   int following_;
+  int words_ = -1;   // their table
   float out_deviation_ = 0;
 };
 
@@ -205,10 +218,21 @@ Graph build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, G
 
 constexpr const char* modernbert_head[] = {"head.dense.weight", "head.dense.bias", "head.norm.weight", "head.norm.bias", "classifier.weight", "classifier.bias"};
 
+// With sparse_prediction transformers leaves out tokens whose label is sparse_pred_ignore_index before it computes logits. The loss is the
+// same, unless that is the number of a token.
+Status check_sparse_prediction(const Json& json) {
+  STW_ASSIGN(is_sparse, get_bool(json, "sparse_prediction", false));
+  STW_ASSIGN(ignored, get_int(json, "sparse_pred_ignore_index", -100));
+  if (is_sparse && ignored >= 0) return Error{Code::unsupported_field, "sparse_pred_ignore_index " + std::to_string(ignored) + " is not supported: expected a negative one, which no token has"};
+  return ok();
+}
+constexpr MaskedHead modernbert_masked = {"head.dense", "head.norm", "decoder", "decoder.bias", {}, check_sparse_prediction};
+
 constexpr Architecture modernbert() {
   Architecture a{"modernbert", parse_modernbert, build_modernbert, "ModernBert", "model.", modernbert_rates};
   a.is_encoder = true;
-  a.token_head.module = nullptr;   // transformers' has the matrix and norm of its prediction head in front of it
+  a.token_head = {"classifier", "classifier_dropout", &ModelConfig::head_dropout, true};
+  a.masked_head = &modernbert_masked;
   a.head_parameters = modernbert_head;
   return a;
 }

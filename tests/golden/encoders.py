@@ -12,7 +12,7 @@ from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
 from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
-                          DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig, XLMRobertaConfig)
+                          DistilBertConfig, ElectraConfig, ModernBertConfig, ModernBertForMaskedLM, RobertaConfig, XLMRobertaConfig)
 from transformers.models.modernbert import modeling_modernbert
 from transformers.utils import logging
 
@@ -21,6 +21,7 @@ TYPES = "token_types"
 
 
 def configurations():
+    """By the folder's name: a seed, the class and the configuration."""
     shared = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS,
               "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     bert = {**shared, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
@@ -31,36 +32,46 @@ def configurations():
     one_layer = {key: value for key, value in bert.items() if key != "hidden_act"} | {"num_hidden_layers": 1}
     distilbert = {"vocab_size": VOCABULARY, "dim": WIDTH, "hidden_dim": INNER, "n_heads": HEADS, "activation": "gelu", "max_position_embeddings": POSITIONS,
                   "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "pad_token_id": 0}
+    modernbert = {"vocab_size": VOCABULARY, "hidden_size": 36, "intermediate_size": 44, "num_attention_heads": 3, "max_position_embeddings": POSITIONS,
+                  "local_attention": 6, "pad_token_id": 0}
     texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
     return {
-        "bert": (texts, BertConfig(**bert)),
-        "roberta": (texts, RobertaConfig(**roberta)),
-        "xlm-roberta": (texts, XLMRobertaConfig(**roberta)),
-        "distilbert": (texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
+        "bert": (20280, texts, BertConfig(**bert)),
+        "roberta": (20281, texts, RobertaConfig(**roberta)),
+        "xlm-roberta": (20282, texts, XLMRobertaConfig(**roberta)),
+        "distilbert": (20283, texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
         # Embeddings are narrower than layers; a matrix with a bias widens them.
-        "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
-        "bert_tokens": (tokens, BertConfig(**fewer_layers)),
-        "bert_mlm": (masked, BertConfig(**fewer_layers)),
+        "electra": (20284, texts, ElectraConfig(**bert, embedding_size=24)),
+        "bert_tokens": (20285, tokens, BertConfig(**fewer_layers)),
+        "bert_mlm": (20286, masked, BertConfig(**fewer_layers)),
         # All layers have the parameters of one.
-        "albert": (texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
-        "roberta_tokens": (tokens, RobertaConfig(**{**roberta, "num_hidden_layers": 1})),
-        "distilbert_tokens": (tokens, DistilBertConfig(**distilbert, n_layers=1)),
-        "electra_tokens": (tokens, ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24)),
+        "albert": (20287, texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
+        "roberta_tokens": (20291, tokens, RobertaConfig(**{**roberta, "num_hidden_layers": 1})),
+        "distilbert_tokens": (20292, tokens, DistilBertConfig(**distilbert, n_layers=1)),
+        "electra_tokens": (20293, tokens, ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24)),
         # Masked models of one layer. The matrix of logits is another one than the table of words in the first; its bias has another name then.
-        "bert_mlm_untied": (masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
-        "roberta_mlm": (masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
-        "distilbert_mlm": (masked, DistilBertConfig(**distilbert, n_layers=1)),
-        "electra_mlm": (masked, ElectraConfig(**one_layer, embedding_size=24)),
+        "bert_mlm_untied": (20288, masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
+        "roberta_mlm": (20289, masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
+        "distilbert_mlm": (20290, masked, DistilBertConfig(**distilbert, n_layers=1)),
+        "electra_mlm": (20291, masked, ElectraConfig(**one_layer, embedding_size=24)),
         # Without biases, as published; local layers see three tokens to each side.
-        "modernbert": (texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
+        "modernbert": (20287, texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
                                                max_position_embeddings=POSITIONS, local_attention=6, pad_token_id=0)),
         # All that the other one has not.
-        "modernbert_mean": (texts, ModernBertConfig(
+        "modernbert_mean": (20288, texts, ModernBertConfig(
             vocab_size=VOCABULARY, hidden_size=48, intermediate_size=70, num_attention_heads=4, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS,
             local_attention=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"], pad_token_id=0, norm_bias=True, attention_bias=True,
             mlp_bias=True, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu", hidden_activation="gelu_pytorch_tanh", norm_eps=1e-3,
             rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 700.0},
                              "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0}})),
+        "albert_mlm": (20294, masked, AlbertConfig(**{**fewer_layers, "hidden_act": "gelu_new"}, embedding_size=27)),
+        # Biases as published: of the logits alone. Those are computed for the tokens with a label alone.
+        "modernbert_mlm": (20295, masked, ModernBertConfig(**modernbert, num_hidden_layers=2, sparse_prediction=True)),
+        # All that the other one has not, and a matrix of logits of its own.
+        "modernbert_mlm_untied": (20296, masked, ModernBertConfig(**modernbert, num_hidden_layers=1, norm_bias=True, classifier_bias=True, decoder_bias=False,
+                                                           classifier_activation="gelu_pytorch_tanh", tie_word_embeddings=False)),
+        # Its head for texts would read their mean.
+        "modernbert_tokens": (20297, tokens, ModernBertConfig(**modernbert, num_hidden_layers=2, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu")),
     }
 
 
@@ -94,7 +105,11 @@ def evaluate(model, inputs, labels):
     types = {"token_type_ids": inputs[TYPES].long()} if TYPES in inputs else {}
     output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
     output.loss.backward()
-    values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
+    logits = output.logits.detach()
+    if getattr(model.config, "sparse_prediction", False):   # those that have no label, too
+        with torch.no_grad():
+            logits = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), **types).logits
+    values = {"logits": logits, "loss": output.loss.detach().reshape(1)}
     # A bias that a matrix of its own leaves unused has no gradient.
     return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
@@ -106,9 +121,17 @@ def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
     return queries * cosine + half(queries) * sine, keys * cosine + half(keys) * sine
 
 
+def mean_loss(logits, labels, **_):
+    """What ModernBERT computes of hidden tokens in fp32 whatever the type of its logits."""
+    return torch.nn.functional.cross_entropy(logits.view(-1, VOCABULARY), labels.view(-1), ignore_index=IGNORED)
+
+
 def evaluate_in_double(model, inputs, labels):
     published = modeling_modernbert.apply_rotary_pos_emb
     modeling_modernbert.apply_rotary_pos_emb = rotate
+    for part in model.modules():
+        if type(part) is ModernBertForMaskedLM:
+            part.loss_function = mean_loss
     try:
         return evaluate_double(model, inputs, labels, evaluate)
     finally:
@@ -191,8 +214,7 @@ def main():
     logging.set_verbosity_error()   # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     wanted = sys.argv[2:]   # those that are named, or all
-    seeds = [*range(20280, 20288), *range(20291, 20294)]
-    for seed, (name, (kind, config)) in zip(seeds, configurations().items(), strict=True):
+    for name, (seed, kind, config) in configurations().items():
         if not wanted or name in wanted:
             generate(name, kind, config, seed, root)
     if not wanted or "bert_old" in wanted:

@@ -65,7 +65,8 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenMasked,
-                         testing::Values("encoder_bert_mlm", "encoder_bert_mlm_untied", "encoder_bert_old", "encoder_roberta_mlm", "encoder_distilbert_mlm", "encoder_electra_mlm"),
+                         testing::Values("encoder_bert_mlm", "encoder_bert_mlm_untied", "encoder_bert_old", "encoder_roberta_mlm", "encoder_distilbert_mlm", "encoder_electra_mlm", "encoder_albert_mlm",
+                                         "encoder_modernbert_mlm", "encoder_modernbert_mlm_untied"),
                          [](const auto& about) { return std::string(about.param); });
 
 // ---- data ---------------------------------------------------------------------------------------------------------
@@ -298,7 +299,8 @@ TEST_P(Masked, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Masked,
                          testing::Values(NumericsCase{"bert", masked_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"roberta", masked_of(small_roberta("0.1")), Precision::bf16, 8},
-                                         NumericsCase{"distilbert", masked_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", masked_of(small_electra("0.1")), Precision::fp32, 8}),
+                                         NumericsCase{"distilbert", masked_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", masked_of(small_electra("0.1")), Precision::fp32, 8},
+                                         NumericsCase{"albert", masked_of(small_albert("0.1")), Precision::fp32, 32}, NumericsCase{"modernbert", masked_of(small_modernbert("0.1")), Precision::bf16, 8}),
                          case_name);
 
 // A sample whose tokens are all left alone has no target; a batch of such ones is skipped.
@@ -404,6 +406,12 @@ TEST(MaskedModel, RefusesWhatItCannotDo) {
   const std::string masked = masked_of(small_bert());
   EXPECT_EQ(open_as(small_gpt2(), Task::masked_language_model).error().message, "config: a model of type gpt2 has no head for masked tokens: the task masked-language-model is not supported");
   EXPECT_FALSE(open_as(masked, Task::masked_language_model, adapters_of_all()));
+  const auto sparse = [](const char* ignored) { return std::string("{\"sparse_prediction\": true, \"sparse_pred_ignore_index\": ") + ignored + ", " + small_modernbert().substr(1); };
+  EXPECT_TRUE(open_as(sparse("-1"), Task::masked_language_model));
+  EXPECT_TRUE(open_as(sparse("0"), Task::language_model));   // which no body looks at
+  const std::string refusal = "config: sparse_pred_ignore_index 0 is not supported: expected a negative one, which no token has";
+  EXPECT_EQ(open_as(sparse("0"), Task::masked_language_model).error().message, refusal);
+  EXPECT_EQ(open_as(masked_of(sparse("0")), Task::masked_language_model).error().message, refusal);
   const auto body = open_as(masked, Task::language_model);
   ASSERT_TRUE(body);
   EXPECT_NE(Planned::make(**body, request_for(2, sequence)).error().message.find("or the task masked-language-model, and this one has neither"), std::string::npos);

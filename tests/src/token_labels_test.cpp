@@ -55,7 +55,7 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTokenLabels,
-                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens", "encoder_distilbert_tokens", "encoder_electra_tokens", "tokens_bloom", "tokens_gpt2", "tokens_llama"),
+                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens", "encoder_distilbert_tokens", "encoder_electra_tokens", "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2", "tokens_llama"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Texts of up to 9 tokens end to end. A token's label follows from the token before it, or of an encoder from the one after it.
@@ -84,6 +84,7 @@ TEST_P(TokenLabelBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TokenLabelBits,
                          testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"albert", token_classifier_of(small_albert("0.1")), Precision::fp32, 32},
+                                         NumericsCase{"modernbert", token_classifier_of(small_modernbert("0.1")), Precision::fp32, 32},
                                          NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
                                          NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8}, NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32}),
                          case_name);
@@ -227,7 +228,7 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
 
 TEST(TokenLabels, AnotherModelGetsANewHead) {
   TemporaryDirectory folder;
-  for (const std::string& config : {small_bert(), small_distilbert(), small_albert(), small_gpt2(), small_llama(), small_bloom()}) {
+  for (const std::string& config : {small_bert(), small_distilbert(), small_albert(), small_modernbert(), small_gpt2(), small_llama(), small_bloom()}) {
     const std::string base = folder / "base", out = folder / "out";
     std::filesystem::remove_all(out);
     const auto language = model_of(classifier_of(config));
@@ -278,6 +279,7 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
   const std::string key = "\"seq_classif_dropout\": ";
   EXPECT_EQ(rate(distilbert.replace(distilbert.find(key) + key.size(), 4, "0.50")), "0.250000");
   EXPECT_EQ(rate(small_llama()), "0.100000");
+  EXPECT_EQ(rate(small_modernbert("0.25")), "0.250000");
   EXPECT_EQ(rate(with(small_llama(), "\"hidden_dropout\": 0.5")), "0.500000");
   EXPECT_EQ(rate(with(small_llama(), "\"hidden_dropout\": 0.5, \"classifier_dropout\": 0")), "0.000000");
   EXPECT_EQ(rate(small_bloom()), "0.000000");
@@ -289,8 +291,6 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
   source.task = Task::token_label;
   source.label_count = 3;
   EXPECT_EQ(Model::open(source).error().message, "config: Gemma3TextForTokenClassification is not supported: transformers has no such class");
-  source.config_json = small_modernbert();
-  EXPECT_EQ(Model::open(source).error().message, "config: ModernBertForTokenClassification is not supported");
   source.config_json = small_llama();
   source.adapters.rank = 2, source.adapters.alpha = 4, source.adapters.targets = {"q_proj"};
   EXPECT_EQ(Model::open(source).error().message, "config: low-rank adapters of a model with labels of tokens are not supported");

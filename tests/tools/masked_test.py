@@ -62,6 +62,20 @@ class MaskedTest(CommandTest):
         self.assertIn("the model's task is label, which is not masked-language-model, that was given", told)
         self.assertIn(" is hidden", self.train_on(table, "--steps", 1, "--task", "masked", model=self.path("run"), out="again").stdout)
 
+    def test_albert_and_modernbert(self):
+        shared = {"vocab_size": 40, "hidden_size": 36, "intermediate_size": 52, "num_hidden_layers": 2, "num_attention_heads": 3, "max_position_embeddings": 48, "pad_token_id": 0}
+        for name, config in {"albert": {"embedding_size": 20, "hidden_dropout_prob": 0.1}, "modernbert": {"local_attention": 8, "sparse_prediction": True}}.items():
+            self.model_folder(name)
+            self.write(f"{name}/config.json", json.dumps(shared | config | {"model_type": name}))
+            told = self.train_on(self.texts(), "--task", "masked", "--steps", 120, model=self.path(name), out=f"run-{name}").stdout
+            self.assertRegex(told, r"step 120: evaluation loss [012]\.\d+ \(accuracy 0\.\d+\)\n")   # log 40 is 3.7
+            self.assertIn("weights read from files\n", self.train_on(self.path("texts.jsonl"), "--steps", 1, model=self.path(f"run-{name}"), out=f"again-{name}").stdout)
+        self.assertEqual(json.loads(self.read("run-albert", "config.json"))["architectures"], ["AlbertForMaskedLM"])
+        self.assertEqual(json.loads(self.read("run-modernbert", "config.json"))["architectures"], ["ModernBertForMaskedLM"])
+        self.write("modernbert/config.json", json.dumps(shared | {"model_type": "modernbert", "sparse_prediction": True, "sparse_pred_ignore_index": 0}))
+        self.refused("train", "--model", self.path("modernbert"), "--data", self.path("texts.jsonl"), "--task", "masked", "--steps", 1, "--out", self.path("no"), *RUN, expect=FAILED,
+                     says=["sparse_pred_ignore_index 0 is not supported"])
+
     def test_a_body_gets_a_new_head_and_says_so(self):
         self.train_on(self.texts(), "--task", "masked", "--steps", 1)
         self.write("run/config.json", json.dumps(BERT))   # a body's, whose files have a head all the same

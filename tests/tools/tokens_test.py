@@ -2,7 +2,7 @@
 import json
 import random
 
-from encoder_test import BERT, COLOURS, DISTILBERT, WORDS
+from encoder_test import BERT, COLOURS, DISTILBERT, MODERNBERT, WORDS
 from support import FAILED, USAGE, CommandTest
 
 PLAIN = ["the", "is", "not", "here", "big", "small"]
@@ -131,6 +131,15 @@ class TokensTest(CommandTest):
         evaluated = self.evaluated(self.path("texts.jsonl"))
         self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=12)
         self.assertNotIn("entities", evaluated)
+
+    # Its head for masked tokens and that for tokens begin alike.
+    def test_modernbert_goes_on_with_the_head_that_it_has(self):
+        self.train_on(self.write("plain.txt", "the red box is not here. " * 200), "--task", "masked", "--steps", 1, model=self.model_folder(MODERNBERT, "modernbert"), out="masked")
+        told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3", model=self.path("masked")).stdout
+        self.assertIn("weights read from files, and a new head for 5 labels\n", told)
+        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"])
+        self.assertEqual([answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"])
 
     def test_bits_stay_however_a_batch_is_cut_and_after_a_checkpoint(self):
         data = self.lines(self.texts(60, 1))

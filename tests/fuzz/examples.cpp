@@ -1,4 +1,4 @@
-// Fuzzes what a model learns from: lines of .jsonl files as examples, pairs of answers and texts with labels, by bytes as tokens or by token ids, and tables
+// Fuzzes what a model learns from: what a file is by its content, and lines of .jsonl files as examples, pairs of answers and texts with labels, by bytes as tokens or by token ids, and tables
 // as texts with labels. What is learned lies in the tokens, and labels that are written are read alike.
 #include "examples.h"
 #include "input.h"
@@ -32,12 +32,16 @@ void check(const Examples& all) {
   fuzz::require(begun >= all.counts.examples && (!all.labels.empty() || learned >= all.counts.learned), "what was counted is there");
 }
 
-void read_texts(const std::string& path) {
-  const std::vector<LabelledText> texts = read_labelled(path, {}, true);
+void read_texts(const DataSource& data) {
+  const std::vector<LabelledText> texts = read_labelled(data, {}, true);
   const std::vector<std::string> labels = labels_of(texts);
-  fuzz::require(labels_in(labels_json(labels), "labels") == labels, "labels that are written are read alike");
-  static const Tokenization bytes = Tokenization::of_file("byte", "data", "nano", vocabulary);
-  const Examples all = label_examples(texts, labels, bytes, -1, sequence);
+  fuzz::require(labels_in(labels_json(labels, STW_TASK_LABEL), "labels").names == labels, "labels that are written are read alike");
+  static const Tokenization bytes = Tokenization::of_file("byte", "data", false, "nano", vocabulary);
+  stw_model_info model{};
+  model.task = STW_TASK_LABEL;
+  model.generates = 1;
+  model.padding_token = -1;
+  const Examples all = label_examples(texts, labels, bytes, model, sequence);
   fuzz::require(all.labels.size() == 4 * texts.size(), "each text has a label");
   check(all);
 }
@@ -46,12 +50,19 @@ void read_texts(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
-  static const Tokenization bytes = Tokenization::of_file("byte", "data", "nano", vocabulary), ids = Tokenization::of_file("ids", "data", "nano", vocabulary);
+  static const Tokenization bytes = Tokenization::of_file("byte", "data", false, "nano", vocabulary), ids = Tokenization::of_file("ids", "data", false, "nano", vocabulary);
   static const chat::ChatTemplate how = *chat::ChatTemplate::find(folder.write("turns.jinja", turns), "");
   static const FindTemplate find = [](const std::string&) -> const chat::ChatTemplate& { return how; };
   static const std::string text_member;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::string lines = folder.write("data.jsonl", text), table = folder.write("data.csv", text);
+  const std::string lines_path = folder.write("data.jsonl", text), table_path = folder.write("data.csv", text), any_path = folder.write("data", text);
+  DataReading as_lines, as_table;
+  as_lines.format = "jsonl", as_table.format = "csv";
+  DataSource lines, table;
+  or_failure([&] { DataSource({any_path}, {}); });
+  or_failure([&] { lines = DataSource({lines_path}, as_lines); });
+  or_failure([&] { table = DataSource({table_path}, as_table); });
+  if (lines.empty() || table.empty()) return 0;
   for (const Tokenization* tokenization : {&bytes, &ids}) {
     const ExampleReader reader(text_member, *tokenization, find, 0);
     or_failure([&] { check(read_examples(lines, reader, sequence)); });

@@ -49,21 +49,6 @@ class BadInputTest(CommandTest):
         self.refuses(*nano, data=self.write("few.txt", "x" * 250), says=["few.txt", "held-out", "shorter --seq"])
         self.refuses(*nano, data=self.write("odd.bin", b"abc"), says=["odd.bin"])
 
-    def test_pipes(self):
-        """Those that are read more than once are refused, at once; others are read, or refused."""
-        for name in ("p.jsonl", "p.csv", "P.JSONL", "p.txt", "p.bin"):
-            os.mkfifo(self.path(name))
-        nano = ["--model", "nano"]
-        for name in ("p.jsonl", "p.csv", "P.JSONL"):
-            says = [name, "is no regular file", "more than once"]
-            self.refuses(*nano, data=self.path(name), says=says)
-            self.refused("eval", *nano, "--data", self.path(name), says=says)
-        examples = self.write("examples.jsonl", '{"prompt": "a", "completion": "b"}\n' * 40)
-        self.refuses(*nano, "--document-end", 1, "--eval-data", self.path("p.jsonl"), data=examples, says=["p.jsonl", "is no regular file"])
-        for name in ("p.txt", "p.bin"):   # of a text that is read byte by byte, as of tokens, samples are read where they lie
-            self.refuses(*nano, data=self.path(name), says=[name, "expected a regular file"])
-            self.refuses(*nano, "--eval-data", self.path(name), says=[name, "expected a regular file"])
-
     def test_a_short_text_trains_without_evaluation(self):
         self.run_command("train", *SMALL[:-2], "--steps", 1, "--eval-batches", 0, "--out", self.path("few"), "--data",
                          self.write("few.txt", "x" * 250))

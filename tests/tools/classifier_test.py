@@ -172,7 +172,7 @@ class ClassifierTest(CommandTest):
         self.refused(*train, self.table([("a", "card"), ("b", "card")], "c.csv"), says=["all texts have the label \"card\""])
         self.refused(*train, self.table(rows, "h.csv"), "--label-field", "text2", says=["no column \"text2\""])
         self.refused(*train, self.table([("a", "b", "c")], "i.csv", ("text", "label", "label")), says=["i.csv: there are several columns \"label\""])
-        self.refused(*train, self.write("j.csv", b"text,label\na,caf\xe9\nb,x\n"), says=["j.csv:2: \"label\" is not UTF-8"])
+        self.refused(*train, self.write("j.csv", b"text,label\na,caf\xe9\nb,x\n"), says=["j.csv, line 2: expected UTF-8, found the byte 0xE9", "iconv -f WINDOWS-1252 -t UTF-8", "j.utf8.csv"])
         self.refused(*train, self.write("k.jsonl", '{"text": "a", "label": "a\\u0000b"}\n'), says=["k.jsonl, line 1: \"label\" is not UTF-8, or has a zero byte"])
         self.refused(*train, self.write("l.jsonl", '{"text": "a", "label": "b"}\n[1]\n'), says=["l.jsonl, line 2: expected an object"])
         for long in ("text,label" + "\ra,card" * 999, 'text,label\n"' + "a\r" * 999 + '" b,card\n'):   # lines that end in this alone are one

@@ -163,7 +163,7 @@ class ResumeTest(CommandTest):
 
     def test_what_is_required(self):
         said = self.run_command("train", "--help").stdout
-        for flag in ("--model MODEL", "--data FILE"):
+        for flag in ("--model MODEL", "--data FILE..."):
             self.assertIn(flag + " (required unless --resume)\n", said)
         self.assertIn("This or --epochs is required, unless --resume.", said)
         self.assertNotIn("(required)", said)

@@ -167,7 +167,7 @@ class ValuesTest(CommandTest):
         self.refused(*train, self.lists([*self.scores(20), ("x", "1.5")], "e.jsonl", "label"), "--task", "number", says=['e.jsonl, line 21: expected a finite number, found "1.5"'])
         self.refused(*train, self.table([*self.scores(20), ("x", "nan")], "f.csv"), "--task", "number", says=['f.csv:22: expected a finite number, found "nan"'])
         self.refused(*train, self.table([*self.scores(20), ("x", "1e39")], "f.csv"), "--task", "number", says=['f.csv:22: expected a finite number, found "1e39"'])
-        self.refused(*train, self.write("g.jsonl", '{"text": "a", "label": 1.5}\n{"text": "b", "label": NaN}\n'), "--task", "number", says=["g.jsonl, line 2: damaged"])
+        self.refused(*train, self.write("g.jsonl", '{"text": "a", "label": 1.5}\n{"text": "b", "label": NaN}\n'), "--task", "number", says=["g.jsonl, line 2: label: expected a string or a finite number, found NaN"])
         self.refused(*train, self.lists([("a", [1, 2]), ("b", [1])] * 10, "h.jsonl"), "--task", "number", says=["h.jsonl, line 2: expected 2 numbers, as many as the first text has, found 1"])
         self.refused(*train, self.lists([("a", [])] * 20, "i.jsonl"), "--task", "number", says=["i.jsonl, line 1: expected a number, found none"])
         self.refused(*train, self.lists([("a", [])] * 20, "j.jsonl"), says=["j.jsonl: no text has a label"])

@@ -35,7 +35,10 @@ struct ClassifyCommand {
   ModelFlags model;
   PlanFlags plan;
   LabelFields fields;
-  std::string tokenizer = "auto", data;
+  std::string tokenizer = "auto", data;   // data: the name of the source
+  std::vector<std::string> files;
+  std::string format = "auto";
+  DataSource source;
   std::vector<std::string> texts;
   std::optional<uint64_t> top;
   std::optional<double> threshold;
@@ -45,6 +48,8 @@ struct ClassifyCommand {
   void run() {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
+    if (!files.empty()) source = DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
+    data = source.name();
     const Model asked = open_model(model);
     const stw_model_info about = query(asked);
     const std::vector<std::string> labels = labels_of(asked);
@@ -53,7 +58,7 @@ struct ClassifyCommand {
                                             about.generates ? "a language model" : about.task == STW_TASK_MASKED_LANGUAGE_MODEL ? "a masked language model" : "an encoder without labels"));
     task = about.task;
     check_task(model.source);
-    const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
+    const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, source.has_tokens(), run_of(model), about.vocabulary);
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
@@ -84,8 +89,8 @@ struct ClassifyCommand {
 
   std::vector<Words> all_words() const {
     std::vector<Words> all;
-    if (!data.empty() && holds_tags(data, fields))
-      for (TaggedText& text : read_tagged(data, fields, false)) all.push_back({std::move(text.words), text.place, "", {}});
+    if (!data.empty() && holds_tags(source, fields))
+      for (TaggedText& text : read_tagged(source, fields, false)) all.push_back({std::move(text.words), text.place, "", {}});
     if (all.empty() || !texts.empty())
       for (LabelledText& text : all_texts(!all.empty())) {
         if (text.pair) throw Failure(exit_failed, fmt::format("{}: has two texts, and the model gives the words of one their labels", text.place));
@@ -165,7 +170,7 @@ struct ClassifyCommand {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
       return all;
     }
-    for (LabelledText& text : is_csv(data) || holds_examples(data) ? read_labelled(data, fields, false) : read_lines(data)) all.push_back(std::move(text));
+    for (LabelledText& text : source.is_table() || source.holds_objects() ? read_labelled(source, fields, false) : read_lines(source)) all.push_back(std::move(text));
     return all;
   }
 
@@ -245,7 +250,11 @@ void add_classify(CLI::App& application) {
                  "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
-  command.add_option("--data", self->data, "A file of texts: .csv or .jsonl, .conll or .jsonl of words, or else a line each.")->check(not_empty())->type_name("FILE");
+  command.add_option("--data", self->files, "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of words, or else a line each.")
+      ->check(not_empty())
+      ->expected(1, -1)
+      ->type_name("FILE...");
+  add_data_format_flag(command, self->format);
   add_field_flags(command, self->fields, false);
   command.add_option("--top", self->top, "The K most probable labels, not one alone, nor those above --threshold.")->check(positive())->type_name("K");
   command.add_option("--threshold", self->threshold, "Where a text may have several labels: the probability above which it has one. Default: 0.5.")

@@ -11,10 +11,10 @@
 namespace command {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
+constexpr std::string_view blanks = " \t\r", blanks_but_tabs = " \r";
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(blanks), end = text.find_last_not_of(blanks);
+std::string_view trimmed(std::string_view text, std::string_view blank = blanks) {
+  const size_t begin = text.find_first_not_of(blank), end = text.find_last_not_of(blank);
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
 }
 
@@ -27,7 +27,8 @@ std::string_view take(std::string_view& text, size_t bytes) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, const std::string& name) : text_(without_mark(text)), name_(name) {}
+CsvReader::CsvReader(std::string_view text, const std::string& name, char separator)
+    : text_(without_mark(text)), name_(name), separator_(separator), ends_{separator, '\n'}, blanks_(separator == '\t' ? blanks_but_tabs : blanks) {}
 
 std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
 
@@ -35,28 +36,28 @@ std::optional<std::vector<std::string>> CsvReader::record() {
   while (!text_.empty()) {
     line_ = next_line_;
     const std::string_view here = text_.substr(0, text_.find('\n'));
-    if (trimmed(here).empty()) {
+    if (trimmed(here, blanks_).empty()) {
       take(text_, here.size() + 1);
       next_line_ += 1;
       continue;
     }
     std::vector<std::string> fields;
     do fields.push_back(field());
-    while (take(text_, 1) == ",");
+    while (take(text_, 1) == std::string_view(&separator_, 1));
     next_line_ += 1;
     return fields;
   }
   return std::nullopt;
 }
 
-// Up to the comma or the end of the line behind it.
+// Up to the separator or the end of the line behind it.
 std::string CsvReader::field() {
-  const size_t begin = text_.find_first_not_of(blanks);
+  const size_t begin = text_.find_first_not_of(blanks_);
   if (begin != std::string_view::npos && text_[begin] == '"') {
     take(text_, begin + 1);
     return quoted_field();
   }
-  return std::string(trimmed(take(text_, text_.find_first_of(",\n"))));
+  return std::string(trimmed(take(text_, text_.find_first_of(ends_)), blanks_));
 }
 
 // Behind its first quote.
@@ -72,8 +73,8 @@ std::string CsvReader::quoted_field() {
     value += part;
     if (again) value += take(text_, 1);
   }
-  const std::string_view behind = trimmed(take(text_, text_.find_first_of(",\n")));
-  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected a comma behind \"{}\", found {}", where(), shortened(value), shortened(behind)));
+  const std::string_view behind = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
+  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected {} behind \"{}\", found {}", where(), separator_ == ',' ? "a comma" : separator_ == '\t' ? "a tab" : "a separator", shortened(value), shortened(behind)));
   return value;
 }
 

@@ -1,4 +1,4 @@
-// Comma-separated values as RFC 4180 has them: a field in quotes may hold commas, line breaks, and quotes, each written twice.
+// Comma-separated values as RFC 4180 has them, or with another separator: a field in quotes may hold commas, line breaks, and quotes, each written twice.
 // Fields without quotes lose the blanks around them, and blank lines are no records.
 #pragma once
 #include <optional>
@@ -10,7 +10,7 @@ namespace command {
 
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::string& name);   // borrows the text, of the file of that name
+  CsvReader(std::string_view text, const std::string& name, char separator = ',');   // borrows the text, of the file of that name
   // The fields of the next record, or nothing at the end. Throws a Failure that names the line.
   std::optional<std::vector<std::string>> record();
   int line() const { return line_; }   // where that record begins, from 1 on
@@ -22,6 +22,9 @@ class CsvReader {
 
   std::string_view text_;   // what is left
   const std::string name_;
+  const char separator_;         // of fields
+  const std::string ends_;       // of a field without quotes
+  const std::string_view blanks_;   // around a field
   int line_ = 0, next_line_ = 1;
 };
 

@@ -62,12 +62,6 @@ struct Kept {
   }
 };
 
-// Examples are read once for what they are, and again for their tokens: a pipe, which gives its bytes once, would be waited for without end.
-void require_regular_examples(const std::string& path) {
-  if ((holds_examples(path) || is_csv(path) || is_conll(path)) && !may_be_read_again(path))
-    throw Failure(exit_failed, fmt::format("{}: is no regular file, and examples are read more than once; write them into one", path));
-}
-
 // The token behind every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
@@ -80,36 +74,57 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   return static_cast<int32_t>(*end);
 }
 
-// Nothing where the file is one text, or tokens.
-std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request, std::optional<Masks>& masks) {
-  require_regular_examples(path);
-  const bool has_tags = path == flags.path ? flags.has_tags : holds_tags(path, flags.fields);
+// Texts and token ids end to end, as a file of tokens. Of several each but the last is followed by --document-end, if that is given.
+std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary) {
+  const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
+  const auto width = static_cast<size_t>(token_bytes(vocabulary));
+  std::string all;
+  for (size_t i = 0; i < data.files().size(); ++i) {
+    const std::string& path = data.files()[i].path;
+    const std::string_view content = data.content(i);
+    if (has_ids && content.size() % width != 0)
+      throw Failure(exit_failed, fmt::format("{}: expected token ids of {} bytes each, found {} bytes", path, width, grouped(content.size())));
+    if (has_ids) all += content;
+    else all += token_file(request.tokenization.encode(std::string(content), path), vocabulary);
+    data.forget();
+    if (!request.document_end || i + 1 == data.files().size()) continue;
+    const std::string end = token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
+    if (all.size() < width || all.compare(all.size() - width, width, end) != 0) all += end;
+  }
+  return all;
+}
+
+// Nothing where the data is text, or tokens.
+std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks) {
+  const std::string& path = data.name();
+  const bool is_own = &data == &flags.source;
+  const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)
       throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or a .jsonl file of words and tags, "
                                              "{{\"tokens\": […], \"tags\": […]}}", path, grouped(about.labels)));
-    return tagged_examples(read_tagged(path, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence);
+    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence);
   }
   if (has_tags) throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path, request.flags.source));
   if (flags.masks) {
     masks.emplace();
-    return read_masked(path, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, *masks);
+    return read_masked(data, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, *masks);
   }
-  const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
+  const bool has_labels = is_own ? flags.has_labels : holds_labels(data, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels) {
       const bool is_number = query(request.model).task == STW_TASK_NUMBER;
       throw Failure(exit_failed, fmt::format("{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")", path, is_number ? "gives texts" : "is a classifier with",
                                              grouped(labels.size()), is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
     }
-    return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
+    return label_examples(read_labelled(data, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
-  const bool has_pairs = path == flags.path ? flags.has_pairs : holds_pairs(path);
+  const bool has_pairs = is_own ? flags.has_pairs : holds_pairs(data);
   if (has_pairs != flags.has_pairs)
     throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path, has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
-  if (!holds_examples(path)) return std::nullopt;
+  if (!data.holds_examples()) return std::nullopt;
   std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
   const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
     if (!conversations) conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.flags));
@@ -118,22 +133,25 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
   };
   const FindTemplate find_template = chat_template;
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request));
-  return has_pairs ? read_pairs(path, reader, request.sequence) : read_examples(path, reader, request.sequence);
+  return has_pairs ? read_pairs(data, reader, request.sequence) : read_examples(data, reader, request.sequence);
 }
 
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path,
-                     "A text in UTF-8, or by its ending:\n"
-                     ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
-                     ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
-                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier, or with a\n"
-                     "list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
-                     ".conll of words and tags, or .jsonl of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
+  command.add_option("--data", flags.files,
+                     "Files of one kind, folders of them, patterns such as 'data/*.jsonl', or a pipe: texts in UTF-8, or\n"
+                     "JSON of examples, one a line or in an array: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
+                     "JSON of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
+                     "tables (.csv, .tsv) with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, or with\n"
+                     "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
+                     ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
                      ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()
-      ->type_name("FILE");
+      ->check(not_empty())
+      ->expected(1, -1)
+      ->type_name("FILE...");
+  add_data_format_flag(command, flags.format);
   add_field_flags(command, flags.fields, true);
   add_mask_flags(command, flags.mask);
   add_tokenizer_flag(command, flags.tokenizer);
@@ -153,7 +171,7 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
         ->check(not_empty())
         ->type_name("NAME");
   };
-  add("--text-field", fields.text, fields.text_given, "Of a .csv or .jsonl file: the column, or member, that has the text, or its words. Default: text; of words\ntokens or words.");
+  add("--text-field", fields.text, fields.text_given, "Of a table or of JSON: the column, or member, that has the text, or its words. Default: text; of words\ntokens or words.");
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
@@ -182,18 +200,19 @@ static bool is_masked(const ModelFlags& model) {
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
-  plan.examples = holds_examples(data.path) || is_csv(data.path) || is_conll(data.path);
+  data.source = DataSource(data.files, reading_of(data));
+  data.path = data.source.name();
+  plan.examples = data.source.holds_examples();
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
-  require_regular_examples(data.path);
-  data.has_tags = holds_tags(data.path, data.fields);
+  data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
     throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}", data.path));
   if (!model.task.empty() && model.task != "tokens" && data.has_tags) throw Failure(exit_usage, fmt::format("--task {}: --data {} has tags of words, which are for --task tokens", model.task, data.path));
   if (!data.label_names.empty() && !data.has_tags) throw Failure(exit_usage, fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
-  if (!data.fields.separator.empty() && !is_csv(data.path)) throw Failure(exit_usage, fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
-  data.has_labels = !data.has_tags && holds_labels(data.path, data.fields);
-  data.has_pairs = holds_pairs(data.path);
+  if (!data.fields.separator.empty() && !data.source.is_table()) throw Failure(exit_usage, fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
+  data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
+  data.has_pairs = holds_pairs(data.source);
   data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags && !data.has_pairs && is_masked(model));
   if (model.task == "label" && !data.has_labels)
     throw Failure(exit_usage, fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none", data.path));
@@ -219,7 +238,7 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   as_it_is.task.clear();
   tagger.task = "tokens";
   const auto find_labels = [&] {
-    tagger.labels = data.label_names.empty() ? tags_of(read_tagged(data.path, data.fields, true)) : data.label_names;
+    tagger.labels = data.label_names.empty() ? tags_of(read_tagged(data.source, data.fields, true)) : data.label_names;
     if (tagger.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path, shortened(tagger.labels[0])));
   };
   bool has_labels = false;
@@ -245,12 +264,13 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
 namespace {
 
 // The model with a head for what the data has.
-ModelFlags with_head_for(const ModelFlags& model, const std::string& path, std::span<const LabelledText> texts) {
+ModelFlags with_head_for(const ModelFlags& model, const DataSource& data, std::span<const LabelledText> texts) {
+  const std::string& path = data.name();
   ModelFlags made = model;
   const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
   const auto is_list = std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
   if (task == STW_TASK_LABEL && is_list != texts.end()) throw Failure(exit_failed, fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several", is_list->place));
-  if (task == STW_TASK_LABELS && is_list == texts.end() && is_csv(path))
+  if (task == STW_TASK_LABELS && is_list == texts.end() && data.is_table())
     throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: what stands between the labels of a field", path));
   made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
   if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
@@ -268,7 +288,7 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   if (!data.has_labels && !model.task.empty() && has_label_task(model))
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a .jsonl file of texts that have a \"{}\"", model.task, data.path, data.fields.label));
   if (!data.has_labels || !has_label_task(model)) return;
-  const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
+  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, true);
   ModelFlags alone = model;
   alone.task.clear();
   bool is_there = true;
@@ -277,7 +297,7 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   } catch (const Failure&) {   // weights of a language model without its head are enough for another one
     is_there = false;
   }
-  ModelFlags made = with_head_for(model, data.path, texts);
+  ModelFlags made = with_head_for(model, data.source, texts);
   if (made.task == "label" && made.labels.size() < 2) {
     if (!is_there) open_model(alone);   // says what is wrong with it
     throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(made.labels[0])));
@@ -297,21 +317,27 @@ void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
     if (given && !data.has_pairs) throw Failure(exit_usage, fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, data.path));
 }
 
-OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {
+DataReading reading_of(const DataFlags& flags) {
+  return {flags.format, flags.fields.text, flags.fields.label, flags.tokenizer == "ids", flags.tokenizer == "byte"};
+}
+
+OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
+  const std::string& file = files.name();
   const auto kept = std::make_shared<Kept>();
   std::optional<Held>&held = kept->tokens, &marks = kept->marks, &labels = kept->labels;
   const stw_model_info about = query(request.model);
   OpenData opened;
-  if (const std::optional<Examples> examples = examples_of(flags, file, request, kept->masks)) {
+  if (const std::optional<Examples> examples = examples_of(flags, files, request, kept->masks)) {
     opened.counts = examples->counts;
     held.emplace(token_file(examples->tokens, about.vocabulary));
     marks.emplace(examples->marks);
     if (!examples->labels.empty()) labels.emplace(examples->labels);
-  } else if (request.tokenization.kind() == Tokenization::Kind::text) {
-    held.emplace(token_file(request.tokenization.read(file), about.vocabulary));
+  } else if (request.tokenization.kind() == Tokenization::Kind::text || !files.is_one_regular_file()) {
+    held.emplace(tokens_of_files(files, request, about.vocabulary));
   }
+  files.forget();
   const auto path_of = [](const std::optional<Held>& one) { return one ? one->path() : std::string(); };
-  kept->file = file, kept->path = held ? held->path() : file, kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
+  kept->file = file, kept->path = held ? held->path() : files.files()[0].path, kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
   stw_dataset_options& options = kept->options;
   options.path = kept->path.c_str();
   options.marks = marks ? kept->marks_path.c_str() : nullptr;

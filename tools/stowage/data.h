@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "data_source.h"
 #include "examples.h"
 #include "flags.h"
 #include "handles.h"
@@ -18,7 +19,11 @@ class App;
 namespace command {
 
 struct DataFlags {
-  std::string path;
+  std::vector<std::string> files;   // and folders of them, and patterns
+  std::string format = "auto";      // see DataReading
+  // Filled in by find_examples.
+  DataSource source;
+  std::string path;                 // its name
   LabelFields fields;
   std::vector<std::string> label_names;   // of tags that are numbers
   // Filled in by find_examples. has_tags: labels of words, else has_labels; masks: tokens are hidden.
@@ -60,8 +65,10 @@ void take_labels(ModelFlags& model, const DataFlags& data);
 // Throws where the data has none, and something is said of what pairs weigh.
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 
-// `path`: the one of `flags`, or another file of the same kind.
-OpenData open_data(const DataFlags& flags, const std::string& path, const DataRequest& request);
+// `files`: those of `flags`, or others of the same kind.
+OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request);
+// How files beside those of --data are read.
+DataReading reading_of(const DataFlags& flags);
 
 // Samples that go over the data once: all examples, or as many tokens as there are.
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence);

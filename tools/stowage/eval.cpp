@@ -79,9 +79,9 @@ struct EvalCommand {
     });
     const stw_plan_info info = query(opened.plan);
     const stw_model_info about = query(opened.model);
-    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), about.vocabulary);
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(), run_of(model), about.vocabulary);
     const std::optional<double> held_out = all ? std::optional(1.0) : std::nullopt;
-    OpenData tokens = open_data(data, data.path, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
+    OpenData tokens = open_data(data, data.source, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
     if (reference) tokens.dataset = tokens.against(reference->path());
     const uint64_t there = query(tokens.dataset).evaluation_samples;
     const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
@@ -124,7 +124,7 @@ struct EvalCommand {
   // The answers to all texts of the file, against their labels.
   Figures answer_all(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
     const std::vector<std::string> names = labels_of(opened.model);
-    const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
+    const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, true);
     const stw_model_info about = query(opened.model);
     const bool is_one_label = about.task == STW_TASK_LABEL;
     const std::vector<uint32_t> labels = is_one_label ? label_numbers(texts, names) : std::vector<uint32_t>();
@@ -147,7 +147,7 @@ struct EvalCommand {
   // The same for words. Of tags that say where entities begin the entities count, of others the words.
   std::optional<Figures> answer_all_words(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
     const std::vector<std::string> names = labels_of(opened.model);
-    const std::vector<TaggedText> texts = read_tagged(data.path, data.fields, true);
+    const std::vector<TaggedText> texts = read_tagged(data.source, data.fields, true);
     const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, names);
     const stw_model_info about = query(opened.model);
     std::optional<EntityScores> entities;
@@ -229,9 +229,9 @@ struct EvalCommand {
     given.source = reference_model;
     const auto [before, plan_before] = reference_model.empty() ? beginning_of(run_of(model), plan) : std::pair(given, plan);
     const Inference opened = open_beginning(before, plan_before);
-    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), query(opened.model).vocabulary);
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(), run_of(model), query(opened.model).vocabulary);
     // As the run has them: its template, its end of text.
-    const OpenData pairs = open_data(data, data.path, {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
+    const OpenData pairs = open_data(data, data.source, {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
     reference.emplace(opened.trainer, pairs);
   }
 

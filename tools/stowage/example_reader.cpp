@@ -56,6 +56,12 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
 
 }  // namespace
 
+// What else an object has is skipped: it may be large.
+JsonValue ExampleReader::read(std::string_view line, const std::string& place) const {
+  constexpr std::string_view used[] = {"prompt", "completion", "messages", "conversations", "system", "chosen", "rejected", "label", "tools", "chat_template_kwargs"};
+  return read_object(line, place, [&](std::string_view key) { return key == text_member_ || std::find(std::begin(used), std::end(used), key) != std::end(used); });
+}
+
 Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) const {
   Example example;
   size_t learned_from = 0;
@@ -105,7 +111,7 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
 }
 
 Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
-  const JsonValue value = read_json(text_of_line, place);
+  const JsonValue value = read(text_of_line, place);
   const JsonView object(value, place + ": ");
   const JsonView text = object.at(text_member_), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
   if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null())
@@ -126,7 +132,7 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
 }
 
 ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
-  const JsonValue value = read_json(text_of_line, place);
+  const JsonValue value = read(text_of_line, place);
   if (value.kind != JsonValue::Kind::object) throw Failure(exit_failed, fmt::format("{}: expected an object", place));
   const JsonView object(value, place + ": ");
   const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};

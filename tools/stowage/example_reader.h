@@ -1,4 +1,4 @@
-// A line of a file of examples, a JSON object, as tokens of which some are learned.
+// An example of a file, a JSON object, as tokens of which some are learned.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -40,6 +40,7 @@ class ExampleReader {
   Pair pair(std::string_view line, const std::string& place) const;
 
  private:
+  JsonValue read(std::string_view line, const std::string& place) const;
   Example of_ids(const JsonView& prompt, const JsonView& rest) const;
   Example of_text(const JsonView& prompt, const JsonView& rest) const;
   Example of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place, bool may_be_empty = false) const;

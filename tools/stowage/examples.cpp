@@ -7,8 +7,6 @@
 #include <string_view>
 
 #include "failure.h"
-#include "files.h"
-#include "lines.h"
 #include "shuffle.h"
 
 namespace command {
@@ -26,13 +24,11 @@ uint64_t add(Examples& all, const Example& example, uint64_t reach) {
   return counted;
 }
 
-bool holds_examples(const std::string& path) { return is_named(path, ".jsonl"); }
-
-Examples read_examples(const std::string& path, const ExampleReader& reader, uint64_t sequence) {
-  const std::string content = read_text(path);
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence) {
+  const std::string& path = data.name();
   std::vector<Example> list;
-  for_lines(content, [&](uint64_t number, std::string_view line) {
-    list.push_back(reader.example(line, fmt::format("{}, line {}", path, number)));
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    list.push_back(reader.example(text, place));
     return true;
   });
   if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));

@@ -1,10 +1,11 @@
-// Examples to learn from, one a line of a .jsonl file: {"prompt": …, "completion": …}, of which the completion is learned; {"messages": […]}, a
+// Examples to learn from, one an object of JSON: {"prompt": …, "completion": …}, of which the completion is learned; {"messages": […]}, a
 // conversation of which is learned what the assistant says (ShareGPT's "conversations" too); or {"text": …}.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "data_source.h"
 #include "example_reader.h"
 
 namespace command {
@@ -26,13 +27,11 @@ struct Examples {
   ExampleCounts counts;
 };
 
-bool holds_examples(const std::string& path);   // as its name says
-
 // Puts an example behind the others; returns how many of its tokens up to number `reach` are learned.
 uint64_t add(Examples& all, const Example& example, uint64_t reach);
 
 // In an order of their own, the same each time: files are often sorted, and the last ones are held out.
-// Throws a Failure that names `path` and the line.
-Examples read_examples(const std::string& path, const ExampleReader& reader, uint64_t sequence);
+// Throws a Failure that names the file and the line.
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence);
 
 }  // namespace command

@@ -11,10 +11,16 @@
 namespace command {
 
 void JsonReader::fail(const std::string& what) const {
-  throw Failure(exit_failed, fmt::format("{}: {} at byte {}", damaged_, what, offset_ + text_.size() - rest_.size()));
+  const size_t at = text_.size() - rest_.size();
+  const std::string line = names_lines_ ? fmt::format(" of the file, in line {}", std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1) : "";
+  throw Failure(exit_failed, fmt::format("{}: {} at byte {}{}", damaged_, what, offset_ + at, line));
 }
 
-void JsonReader::skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
+void JsonReader::skip_space() {
+  size_t space = 0;
+  while (space < rest_.size() && (rest_[space] == ' ' || rest_[space] == '\n' || rest_[space] == '\r' || rest_[space] == '\t')) ++space;
+  rest_.remove_prefix(space);
+}
 
 bool JsonReader::is_next(char c) {
   skip_space();
@@ -66,8 +72,8 @@ std::string JsonReader::text() {
     uint32_t code = code_unit(raw);
     raw.remove_prefix(6);
     if (code >= 0xD800 && code < 0xE000) {   // half of a pair
-      const uint32_t low = code < 0xDC00 ? code_unit(raw) : 0;
-      if (low < 0xDC00 || low >= 0xE000) fail("expected a pair of surrogates");
+      const uint32_t low = code < 0xDC00 && raw.starts_with("\\u") ? code_unit(raw) : 0;
+      if (low < 0xDC00 || low >= 0xE000) fail(fmt::format("expected a pair of surrogates, found half of one (\\u{:04x}), which is no character, in the string that ends", code));
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
       raw.remove_prefix(6);
     }
@@ -87,7 +93,9 @@ uint64_t JsonReader::whole() {
 
 std::string_view JsonReader::number() {
   skip_space();
-  const size_t length = std::min(rest_.find_first_not_of("+-.0123456789eE"), rest_.size());
+  const auto is_of_number = [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'; };
+  size_t length = 0;
+  while (length < rest_.size() && is_of_number(rest_[length])) ++length;
   if (length == 0) fail("expected a value");
   const std::string_view out = rest_.substr(0, length);
   rest_.remove_prefix(length);
@@ -99,6 +107,49 @@ bool JsonReader::take_word(std::string_view word) {
   if (!rest_.starts_with(word)) return false;
   rest_.remove_prefix(word.size());
   return true;
+}
+
+std::string_view JsonReader::take_not_finite() {
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+    if (take_word(word)) return word;
+  return {};
+}
+
+std::string_view JsonReader::skip() {
+  skip_space();
+  const std::string_view begin = rest_;
+  std::string open;   // the brackets that end what is open, the innermost last
+  const auto take_key = [&] {
+    string();
+    expect(':');
+  };
+  do {
+    skip_space();
+    switch (rest_.empty() ? '\0' : rest_.front()) {
+      case '{':
+        rest_.remove_prefix(1);
+        if (take('}')) break;
+        open += '}';
+        take_key();
+        continue;
+      case '[':
+        rest_.remove_prefix(1);
+        if (take(']')) break;
+        open += ']';
+        continue;
+      case '"': string(); break;
+      case 't': case 'f': case 'n': case 'N': case 'I': case '-':
+        if (take_word("true") || take_word("false") || take_word("null") || !take_not_finite().empty()) break;
+        [[fallthrough]];
+      default: number();
+    }
+    while (!open.empty() && !take(',')) {
+      expect(open.back());
+      open.pop_back();
+    }
+    if (!open.empty() && open.back() == '}') take_key();
+  } while (!open.empty());
+  return begin.substr(0, begin.size() - rest_.size());
 }
 
 bool JsonReader::at_end() {

@@ -10,7 +10,9 @@ namespace command {
 class JsonReader {
  public:
   // `damaged` begins every failure, `offset` is where the text lies in its file. The text must outlive the reader.
-  JsonReader(std::string_view text, std::string damaged, size_t offset = 0) : text_(text), rest_(text), damaged_(std::move(damaged)), offset_(offset) {}
+  // `names_lines`: failures name the line, too.
+  JsonReader(std::string_view text, std::string damaged, size_t offset = 0, bool names_lines = false)
+      : text_(text), rest_(text), damaged_(std::move(damaged)), offset_(offset), names_lines_(names_lines) {}
 
   [[noreturn]] void fail(const std::string& what) const;
   bool take(char c);
@@ -25,6 +27,10 @@ class JsonReader {
   std::string_view number();
   // Whether `true`, `false` or `null` comes next, which is then behind it.
   bool take_word(std::string_view word);
+  // NaN, Infinity or -Infinity, which Python's json writes; empty where none of them comes next.
+  std::string_view take_not_finite();
+  // A value of any form, as it is written. Takes no memory for it but a byte a level.
+  std::string_view skip();
   bool at_end();
 
   template <class Item>
@@ -51,6 +57,7 @@ class JsonReader {
   std::string_view rest_;
   const std::string damaged_;
   const size_t offset_;
+  const bool names_lines_;
 };
 
 }  // namespace command

@@ -43,8 +43,17 @@ JsonValue read_value(JsonReader& reader, int depth) {
     value.kind = Kind::boolean;
   } else if (!reader.take_word("null")) {
     value.kind = Kind::number;
-    value.text = reader.number();
+    const std::string_view not_finite = reader.take_not_finite();
+    value.text = not_finite.empty() ? reader.number() : not_finite;
   }
+  return value;
+}
+
+JsonValue skipped_value(JsonReader& reader) {
+  JsonValue value;
+  value.kind = reader.is_next('{') ? Kind::object : reader.is_next('[') ? Kind::array : Kind::string;
+  value.is_skipped = true;
+  reader.skip();
   return value;
 }
 
@@ -70,6 +79,28 @@ JsonValue read_json(std::string_view text, const std::string& path) {
   return value;
 }
 
+JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used) {
+  JsonReader reader(text, path + ": damaged");
+  const auto read = [&](bool is_wanted) {
+    const bool is_small = !reader.is_next('{') && !reader.is_next('[') && !reader.is_next('"');
+    return is_wanted || is_small ? read_value(reader, 1) : skipped_value(reader);
+  };
+  JsonValue value;
+  if (reader.is_next('{')) {
+    value.kind = Kind::object;
+    reader.list('{', '}', [&] {
+      std::string key = reader.text();
+      reader.expect(':');
+      const bool is_wanted = is_used && is_used(key);
+      value.members.push_back({std::move(key), read(is_wanted)});
+    });
+  } else {
+    value = read(false);
+  }
+  if (!reader.at_end()) reader.fail("expected its end");
+  return value;
+}
+
 void JsonView::fail(std::string_view expected) const {
   const char* const colon = place_.ends_with(": ") ? "" : ": ";   // of a whole file or line, before the names of members
   throw Failure(exit_failed, fmt::format("{}{}expected {}", place_, colon, expected));
@@ -77,6 +108,7 @@ void JsonView::fail(std::string_view expected) const {
 
 void JsonView::require(Kind kind, std::string_view expected) const {
   if (value_->kind != kind) fail(expected);
+  if (value_->is_skipped) throw Failure(exit_failed, fmt::format("{}: was skipped, and is asked for", place_));
 }
 
 JsonView JsonView::at(std::string_view key) const {
@@ -84,8 +116,8 @@ JsonView JsonView::at(std::string_view key) const {
   std::string place = fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", key);
   if (is_null()) return JsonView(null, std::move(place));
   const auto& all = members();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const JsonMember& member) { return member.key == key; });
-  return JsonView(found == all.end() ? null : found->value, std::move(place));
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });   // the last one counts
+  return JsonView(found == all.rend() ? null : found->value, std::move(place));
 }
 
 const std::vector<JsonMember>& JsonView::members() const {
@@ -110,9 +142,11 @@ const std::string& JsonView::text() const {
 }
 
 std::string JsonView::word() const {
+  if (is_text()) return text();
   switch (value_->kind) {
-    case Kind::string:
-    case Kind::number: return value_->text;
+    case Kind::number:
+      if (value_->text.find_first_of("Nn") != std::string::npos) fail(fmt::format("a string or a finite number, found {}", value_->text));
+      return value_->text;
     case Kind::boolean: return value_->boolean ? "true" : "false";
     default: fail("a string or a number");
   }

@@ -1,6 +1,7 @@
 // JSON of which only parts are known: read whole, then asked for what it should have.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@ struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
+  bool is_skipped = false;   // of read_object: its kind is known, and nothing else
   std::string text;   // of a string; a number as it is written
   std::vector<JsonValue> elements;
   std::vector<JsonMember> members;
@@ -26,8 +28,11 @@ struct JsonMember {
 bool operator==(const JsonValue& a, const JsonValue& b);   // members in any order, numbers as they are written
 JsonValue text_value(std::string text);
 
+// As Python's json: of members with one name the last one counts, and NaN and Infinity are numbers, which nothing here takes.
 // Throws a Failure that begins with `path`, also for what is nested deeper than 64.
 JsonValue read_json(std::string_view text, const std::string& path);
+// The same, but of an object strings, arrays and objects are skipped, but for members that `is_used` says, and of what is no object all.
+JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used);
 
 // A value and where it lies ("tokenizer.json: model.vocab"), which every Failure names. The value must outlive it.
 class JsonView {

@@ -49,7 +49,7 @@ JsonView labels_in_object(const JsonView& object, const LabelFields& fields) {
 }
 
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_labels) {
-  const JsonValue object = read_json(line, place);
+  const JsonValue object = read_object(line, place, [&](std::string_view key) { return key == fields.text || key == fields.pair || key == fields.label || key == "labels"; });
   JsonView(object, place).members();   // of an object
   const JsonView view(object, place + ": ");
   LabelledText text;
@@ -86,8 +86,9 @@ void take_labels_of_field(LabelledText& text, std::string_view field, const std:
   text.has_names = !std::all_of(text.labels.begin(), text.labels.end(), [](const std::string& label) { return real_number_of(label).has_value(); });
 }
 
-std::vector<LabelledText> read_csv(const std::string& content, const std::string& path, const LabelFields& fields, bool with_labels) {
-  CsvReader reader(content, path);
+std::vector<LabelledText> read_table(std::string_view content, const DataFile& file, const LabelFields& fields, bool with_labels) {
+  const std::string& path = file.path;
+  CsvReader reader(content, path, file.separator);
   const auto header = reader.record();
   if (!header) throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", path));
   const auto column = [&](const std::string& name, const char* flag) {
@@ -161,19 +162,14 @@ const char* word_of_task(uint32_t task) { return task == STW_TASK_LABELS ? "labe
 
 }  // namespace
 
-bool is_csv(const std::string& path) { return is_named(path, ".csv"); }
-
-bool holds_labels(const std::string& path, const LabelFields& fields) {
-  if (is_csv(path)) return true;
-  if (!holds_examples(path)) return false;
+bool holds_labels(const DataSource& data, const LabelFields& fields) {
+  if (data.is_table()) return true;
+  if (!data.holds_objects()) return false;
   if (fields.label_given) return true;
-  const std::string content = read_text(path);
-  const bool may_have_some = content.find(json_quoted(fields.label)) != std::string::npos || content.find("\"labels\"") != std::string::npos;
-  if (!may_have_some) return false;   // most files, without reading them as JSON twice
   bool found = false;
-  for_lines(content, [&](uint64_t number, std::string_view line) {
-    const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
-    const JsonView view(object, path);
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    const JsonValue object = read_object(text, place, {});
+    const JsonView view(object, place);
     if (object.kind != JsonValue::Kind::object) return true;
     // The first line that is of one kind or the other says of which all are.
     for (const char* of_examples : {"prompt", "completion", "messages", "conversations"})
@@ -184,14 +180,15 @@ bool holds_labels(const std::string& path, const LabelFields& fields) {
   return found;
 }
 
-std::vector<LabelledText> read_labelled(const std::string& path, const LabelFields& fields, bool with_labels) {
-  const std::string content = read_text(path);
+std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, bool with_labels) {
+  const std::string& path = data.name();
   std::vector<LabelledText> texts;
-  if (is_csv(path)) {
-    texts = read_csv(content, path, fields, with_labels);
+  if (data.is_table()) {
+    for (size_t i = 0; i < data.files().size(); ++i)
+      for (LabelledText& text : read_table(data.content(i), data.files()[i], fields, with_labels)) texts.push_back(std::move(text));
   } else {
-    for_lines(content, [&](uint64_t number, std::string_view line) {
-      texts.push_back(of_object(line, fmt::format("{}, line {}", path, number), fields, with_labels));
+    data.for_objects([&](std::string_view text, const std::string& place) {
+      texts.push_back(of_object(text, place, fields, with_labels));
       return true;
     });
   }
@@ -208,14 +205,15 @@ std::vector<LabelledText> read_labelled(const std::string& path, const LabelFiel
   return texts;
 }
 
-std::vector<LabelledText> read_lines(const std::string& path) {
+std::vector<LabelledText> read_lines(const DataSource& data) {
   std::vector<LabelledText> texts;
-  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    texts.push_back({std::string(line), {}, fmt::format("{}, line {}", path, number)});
-    return true;
-  });
-  if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
+  for (size_t i = 0; i < data.files().size(); ++i)
+    for_lines(data.content(i), [&](uint64_t number, std::string_view line) {
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      texts.push_back({std::string(line), {}, fmt::format("{}, line {}", data.files()[i].path, number)});
+      return true;
+    });
+  if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", data.name()));
   return texts;
 }
 

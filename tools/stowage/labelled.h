@@ -1,5 +1,5 @@
-// Texts and what each of them is called, to train classifiers on: a .csv file whose first line names its columns, or a .jsonl file of
-// objects, {"text": …, "label": …} or {"text": …, "labels": […]}. Labels may be numbers that a model learns as such.
+// Texts and what each of them is called, to train classifiers on: a table whose first line names its columns, or
+// objects of JSON, {"text": …, "label": …} or {"text": …, "labels": […]}. Labels may be numbers that a model learns as such.
 #pragma once
 #include <stowage.h>
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data_source.h"
 #include "examples.h"
 #include "tokenization.h"
 
@@ -30,14 +31,13 @@ struct LabelledText {
   bool has_names = false;    // whether one of the labels is no number
 };
 
-bool is_csv(const std::string& path);   // as its name says
-// Whether it is such a file: a .csv file, or a .jsonl file of which an object has a text and a label, and neither a completion nor messages.
-bool holds_labels(const std::string& path, const LabelFields& fields);
+// Whether it is such data: a table, or objects of which one has a text and a label, and neither a completion nor messages.
+bool holds_labels(const DataSource& data, const LabelFields& fields);
 
-// Throws a Failure that names the line: one without a text, or where labels are wanted without a label; a .csv file without these columns.
-std::vector<LabelledText> read_labelled(const std::string& path, const LabelFields& fields, bool with_labels);
+// Throws a Failure that names the line: one without a text, or where labels are wanted without a label; a table without these columns.
+std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, bool with_labels);
 // A line each, of any other file.
-std::vector<LabelledText> read_lines(const std::string& path);
+std::vector<LabelledText> read_lines(const DataSource& data);
 
 // All labels that are there, each once: in the order of their numbers where all are numbers, else of their bytes.
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);

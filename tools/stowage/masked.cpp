@@ -9,7 +9,6 @@
 
 #include "failure.h"
 #include "files.h"
-#include "lines.h"
 #include "number_checks.h"
 #include "run_settings.h"
 #include "shuffle.h"
@@ -20,10 +19,13 @@ namespace command {
 namespace {
 
 // Of pairs each text by itself.
-std::vector<LabelledText> all_texts_of(const std::string& path, const LabelFields& fields) {
-  if (!is_csv(path) && !holds_examples(path)) return {{std::string(without_mark(read_text(path))), {}, path}};
+std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields& fields) {
   std::vector<LabelledText> texts;
-  for (LabelledText& text : read_labelled(path, fields, false)) {
+  if (!data.is_table() && !data.holds_objects()) {
+    for (size_t i = 0; i < data.files().size(); ++i) texts.push_back({std::string(data.content(i)), {}, data.files()[i].path});
+    return texts;
+  }
+  for (LabelledText& text : read_labelled(data, fields, false)) {
     if (text.pair) texts.push_back({std::move(*text.pair), {}, text.place});
     texts.push_back({std::move(text.text), {}, text.place});
   }
@@ -77,7 +79,8 @@ void check_masks_of_run(const MaskFlags& flags, const std::string& run) {
     throw Failure(exit_failed, fmt::format("--mask-whole-words: the run in {} was trained without it; another would change its bits", run));
 }
 
-Examples read_masked(const std::string& path, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks) {
+Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks) {
+  const std::string& path = data.name();
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_failed, fmt::format("{}: expected texts for a masked language model: of token ids nobody knows which ones are special", path));
   if (tokenization.kind() == Tokenization::Kind::bytes)
@@ -87,7 +90,7 @@ Examples read_masked(const std::string& path, const LabelFields& fields, const M
   const uint64_t around = tokens.before.size() + tokens.after.size();
   if (sequence <= around) throw Failure(exit_usage, fmt::format("--seq {}: expected more than the {} tokens that the tokenizer puts around a text", sequence, around));
   const uint64_t room = sequence - around;
-  std::vector<LabelledText> texts = all_texts_of(path, fields);
+  std::vector<LabelledText> texts = all_texts_of(data, fields);
   shuffle(texts);
   Examples all;
   for (const LabelledText& text : texts) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data_source.h"
 #include "examples.h"
 #include "flags.h"
 #include "labelled.h"
@@ -38,9 +39,9 @@ struct Masks {
   bool whole_words;
 };
 
-// All texts of a file: of a .csv or .jsonl file, or the whole file as one text. Cut to pieces that fill a sample, each with the tokens that the
+// All texts of the data: of tables or objects, or each whole file as one text. Cut to pieces that fill a sample, each with the tokens that the
 // tokenizer puts around a text; pieces are documents. Texts come in an order of their own, and their pieces one after the other.
 // Throws a Failure where the tokenizer has no mask token, or does not tell words although whole words are hidden.
-Examples read_masked(const std::string& path, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks);
+Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks);
 
 }  // namespace command

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "failure.h"
-#include "files.h"
-#include "lines.h"
 #include "shuffle.h"
 #include "units.h"
 
@@ -34,12 +32,12 @@ bool is_learned(const Example& answer) {
 
 }  // namespace
 
-bool holds_pairs(const std::string& path) {
-  if (!holds_examples(path)) return false;
+bool holds_pairs(const DataSource& data) {
+  if (!data.holds_objects()) return false;
   bool found = false;
-  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
-    const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
-    const JsonView view(object, path);
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    const JsonValue object = read_object(text, place, {});
+    const JsonView view(object, place);
     found = object.kind == JsonValue::Kind::object && (!view.at("chosen").is_null() || !view.at("rejected").is_null());
     return false;
   });
@@ -52,13 +50,12 @@ std::string left_out(const ExampleCounts& counts) {
          (!counts.unlearned ? "" : fmt::format("; {} more are left out, whose answers are alike, empty, or cut away", grouped(counts.unlearned)));
 }
 
-Examples read_pairs(const std::string& path, const ExampleReader& reader, uint64_t sequence) {
-  const std::string content = read_text(path);
+Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence) {
   std::vector<Answers> list;
   Examples all;
   ExampleCounts& counts = all.counts;
-  for_lines(content, [&](uint64_t number, std::string_view line) {
-    ExampleReader::Pair pair = reader.pair(line, fmt::format("{}, line {}", path, number));
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    ExampleReader::Pair pair = reader.pair(text, place);
     counts.unprompted += !pair.has_prompt;
     list.push_back(std::move(pair.answers));
     return true;
@@ -75,7 +72,7 @@ Examples read_pairs(const std::string& path, const ExampleReader& reader, uint64
     for (const Example& answer : pair) counts.learned += add(all, answer, UINT64_MAX);
   }
   if (counts.examples == 0)
-    throw Failure(exit_failed, fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample; use a longer --seq", path, sequence));
+    throw Failure(exit_failed, fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample; use a longer --seq", data.name(), sequence));
   return all;
 }
 

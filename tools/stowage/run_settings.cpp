@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "data_source.h"
 #include "failure.h"
 #include "files.h"
 #include "flags.h"
@@ -40,8 +41,8 @@ bool is_kept(const std::string& name) {
 std::string name_of(const CLI::Option& option) { return option.get_lnames().empty() ? "" : option.get_lnames().front(); }
 
 std::string value_kept(const std::string& name, const std::string& value) {
-  const bool is_file = std::find(std::begin(files), std::end(files), name) != std::end(files);
-  if (!is_file || (name == "model" && is_preset(value)) || (name == "tokenizer" && !is_tokenizer_path(value)) || (name == "device" && !is_profile_file(value)) || !is_there(value)) return value;
+  const bool is_file = std::find(std::begin(files), std::end(files), name) != std::end(files), is_pattern = name.ends_with("data") && is_file_pattern(value);
+  if (!is_file || (name == "model" && is_preset(value)) || (name == "tokenizer" && !is_tokenizer_path(value)) || (name == "device" && !is_profile_file(value)) || (!is_there(value) && !is_pattern)) return value;
   return std::filesystem::absolute(value).lexically_normal().string();
 }
 
@@ -158,15 +159,20 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
   return options;
 }
 
-std::optional<std::string> setting_of_run(const std::string& folder, const std::string& wanted) {
-  std::optional<std::string> found;
+std::vector<std::string> settings_of_run(const std::string& folder, const std::string& wanted) {
+  std::vector<std::string> found;
   for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
     reader.list('[', ']', [&] {
       std::string value = reader.text();
-      if (name == wanted) found = std::move(value);
+      if (name == wanted) found.push_back(std::move(value));
     });
   });
   return found;
+}
+
+std::optional<std::string> setting_of_run(const std::string& folder, const std::string& wanted) {
+  std::vector<std::string> found = settings_of_run(folder, wanted);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.back()));
 }
 
 std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words) {

@@ -30,5 +30,7 @@ std::optional<uint64_t> data_of_run(const std::string& folder);
 
 // The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.
 std::optional<std::string> setting_of_run(const std::string& folder, const std::string& name);
+// All of them, such as the files of "data".
+std::vector<std::string> settings_of_run(const std::string& folder, const std::string& name);
 
 }  // namespace command

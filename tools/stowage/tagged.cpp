@@ -9,9 +9,7 @@
 #include <set>
 
 #include "failure.h"
-#include "files.h"
 #include "json_value.h"
-#include "lines.h"
 #include "shuffle.h"
 #include "tokenizer/unicode.h"
 #include "units.h"
@@ -35,7 +33,11 @@ JsonView words_in(const JsonView& object, const LabelFields& fields) { return me
 JsonView tags_in(const JsonView& object, const LabelFields& fields) { return member_of(object, tag_names, fields.label_given ? &fields.label : nullptr); }
 
 TaggedText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_tags) {
-  const JsonValue value = read_json(line, place);
+  const auto is_used = [&](std::string_view key) {
+    const auto is_one = [&](std::string_view name) { return key == name; };
+    return key == fields.text || key == fields.label || std::any_of(std::begin(word_names), std::end(word_names), is_one) || std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
+  };
+  const JsonValue value = read_object(line, place, is_used);
   JsonView(value, place).members();   // of an object
   const JsonView object(value, place + ": ");
   TaggedText text;
@@ -56,7 +58,6 @@ TaggedText of_object(std::string_view line, const std::string& place, const Labe
 std::vector<TaggedText> read_conll(std::string_view content, const std::string& path, bool with_tags) {
   std::vector<TaggedText> texts;
   bool is_open = false;
-  content = without_mark(content);
   for (uint64_t number = 1; !content.empty(); ++number) {
     const size_t end = std::min(content.find('\n'), content.size());
     std::string_view line = content.substr(0, end);
@@ -81,28 +82,27 @@ std::vector<TaggedText> read_conll(std::string_view content, const std::string& 
 
 }  // namespace
 
-bool is_conll(const std::string& path) { return is_named(path, ".conll"); }
-
-bool holds_tags(const std::string& path, const LabelFields& fields) {
-  if (is_conll(path)) return true;
-  if (!holds_examples(path)) return false;
+bool holds_tags(const DataSource& data, const LabelFields& fields) {
+  if (data.is_conll()) return true;
+  if (!data.holds_objects()) return false;
   bool found = false;
-  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
-    const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
-    if (object.kind == JsonValue::Kind::object) found = words_in(JsonView(object, path), fields).is_array();
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    const JsonValue object = read_object(text, place, {});
+    if (object.kind == JsonValue::Kind::object) found = words_in(JsonView(object, place), fields).is_array();
     return false;
   });
   return found;
 }
 
-std::vector<TaggedText> read_tagged(const std::string& path, const LabelFields& fields, bool with_tags) {
-  const std::string content = read_text(path);
+std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags) {
+  const std::string& path = data.name();
   std::vector<TaggedText> texts;
-  if (is_conll(path)) {
-    texts = read_conll(content, path, with_tags);
+  if (data.is_conll()) {
+    for (size_t i = 0; i < data.files().size(); ++i)
+      for (TaggedText& text : read_conll(data.content(i), data.files()[i].path, with_tags)) texts.push_back(std::move(text));
   } else {
-    for_lines(content, [&](uint64_t number, std::string_view line) {
-      texts.push_back(of_object(line, fmt::format("{}, line {}", path, number), fields, with_tags));
+    data.for_objects([&](std::string_view text, const std::string& place) {
+      texts.push_back(of_object(text, place, fields, with_tags));
       return true;
     });
   }

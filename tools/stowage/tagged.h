@@ -1,5 +1,5 @@
 // Texts of words, each with a tag, to train models on that give every token a label: a .conll file of lines with a word and its tag, and a blank
-// line after each text, or a .jsonl file of objects, {"tokens": […], "tags": […]}.
+// line after each text, or objects of JSON, {"tokens": […], "tags": […]}.
 #pragma once
 #include <stowage.h>
 
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "data_source.h"
 #include "examples.h"
 #include "labelled.h"
 #include "tokenization.h"
@@ -22,13 +23,12 @@ struct TaggedText {
   bool has_numbers = false;               // tags are numbers
 };
 
-bool is_conll(const std::string& path);   // as its name says
-// Whether it is such a file: a .conll file, or a .jsonl file whose first object has a list of words.
-bool holds_tags(const std::string& path, const LabelFields& fields);
+// Whether it is such data: a .conll file, or objects of which the first one has a list of words.
+bool holds_tags(const DataSource& data, const LabelFields& fields);
 
 // Throws a Failure that names the line: one without words, with words or tags that are none, or with more of one than of the other.
 // `fields`: where a name was given it holds; else words are "tokens" or "words", and tags "tags", "ner_tags" or "labels".
-std::vector<TaggedText> read_tagged(const std::string& path, const LabelFields& fields, bool with_tags);
+std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags);
 
 // Each once, in the order of their bytes. Throws a Failure where tags are numbers.
 std::vector<std::string> tags_of(std::span<const TaggedText> texts);

@@ -10,7 +10,6 @@
 #include "files.h"
 #include "flags.h"
 #include "json_value.h"
-#include "lines.h"
 #include "prompt.h"
 #include "run_settings.h"
 #include "tokenizer/tokenizer.h"
@@ -80,10 +79,9 @@ Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& fi
 Tokenization::~Tokenization() = default;
 Tokenization::Tokenization(Tokenization&&) noexcept = default;
 
-Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary) {
-  const bool has_ids = data.ends_with(".bin");
+Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, bool has_ids, const std::string& model, uint64_t vocabulary) {
   if (is_tokenizer_path(flag) && has_ids)
-    throw Failure(exit_usage, fmt::format("--tokenizer {}: is for texts, but {} holds token ids, as its name says", flag, data));
+    throw Failure(exit_usage, fmt::format("--tokenizer {}: is for texts, but {} holds token ids, as its name or --data-format says", flag, data));
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   if (has_ids) return {Kind::ids, vocabulary};
@@ -108,7 +106,8 @@ Tokenization Tokenization::of_model(const std::string& flag, const std::string& 
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   if (const std::string file = file_beside(model); !file.empty()) {
     const std::string data = setting_of_run(model, "data").value_or(".bin"), of_run = setting_of_run(model, "tokenizer").value_or("auto");
-    if (is_tokenizer_path(of_run) || (of_run == "auto" && !data.ends_with(".bin"))) return {Kind::text, vocabulary, file};
+    const bool has_ids = data.ends_with(".bin") || setting_of_run(model, "data-format").value_or("auto") == "tokens";
+    if (is_tokenizer_path(of_run) || (of_run == "auto" && !has_ids)) return {Kind::text, vocabulary, file};
   }
   return {vocabulary == byte_vocabulary ? Kind::bytes : Kind::ids, vocabulary};
 }
@@ -144,8 +143,6 @@ Encoding Tokenization::encode_words(std::span<const std::string> words, const st
 }
 
 bool Tokenization::joins_words() const { return tokenizer_->joins_words(); }
-
-std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(std::string(without_mark(read_text(path))), path); }
 
 std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {
   if (kind_ != Kind::text) return command::parse_prompt(prompt, kind_ == Kind::bytes, vocabulary_);

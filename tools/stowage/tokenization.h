@@ -24,9 +24,9 @@ class Tokenization {
  public:
   enum class Kind { bytes, ids, text };
 
-  // `flag`: --tokenizer; a path is for texts. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json or vocab.txt beside the model's config.json,
+  // `flag`: --tokenizer; a path is for texts. auto means ids for data that is token ids, else the tokenizer.json or vocab.txt beside the model's config.json,
   // else bytes for models of 256 tokens. Throws where it cannot mean anything sensible, and what Tokenizer's constructor throws.
-  static Tokenization of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary);
+  static Tokenization of_file(const std::string& flag, const std::string& data, bool has_ids, const std::string& model, uint64_t vocabulary);
   // By the given file or folder, or if `path` is empty by the tokenizer beside the model's config.json. Throws if there is none.
   static Tokenization of_text(const std::string& path, const std::string& model, uint64_t vocabulary);
   // For `generate`, which has no file to go by: auto means the tokenizer of a run that was trained on text by it, else bytes
@@ -47,8 +47,6 @@ class Tokenization {
   Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
   Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
   bool joins_words() const;   // as Tokenizer's
-  // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
-  std::vector<int32_t> read(const std::string& path) const;
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.
   std::vector<int32_t> parse_prompt(const std::string& prompt) const;
   // What people read. `is_first`: of a text.

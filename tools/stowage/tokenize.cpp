@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "commands.h"
-#include "examples.h"
+#include "data_source.h"
 #include "files.h"
 #include "flags.h"
 #include "messages.h"
@@ -21,7 +21,7 @@ namespace {
 struct TokenizeCommand {
   ModelFlags model;
   std::vector<std::string> data;
-  std::string tokenizer, out;
+  std::string tokenizer, out, format = "auto";
   std::optional<uint32_t> document_end;
   bool overwrite = false;
 
@@ -35,12 +35,21 @@ struct TokenizeCommand {
     std::vector<int32_t> tokens;
     uint64_t bytes = 0;
     for (const std::string& file : data) {
-      if (holds_examples(file)) throw Failure(exit_failed, fmt::format("--data {}: holds examples, which `train` and `eval` read themselves", file));
       if (is_same(file, out)) throw Failure(exit_failed, fmt::format("--data {}: is --out {}, which would be replaced", file, out));
-      const std::vector<int32_t> more = tokenization.read(file);
+    }
+    DataReading reading;
+    reading.format = format;
+    const DataSource source(data, reading);
+    if (source.holds_examples())
+      throw Failure(exit_failed, fmt::format("--data {}: holds examples ({}), which `train` and `eval` read themselves; --data-format text takes it as it is written", source.name(), source.description()));
+    if (source.has_tokens()) throw Failure(exit_failed, fmt::format("--data {}: expected text, found token ids, as its name or --data-format says", source.name()));
+    for (size_t i = 0; i < source.files().size(); ++i) {
+      const std::string text(source.content(i));
+      source.forget();
+      const std::vector<int32_t> more = tokenization.encode(text, source.files()[i].path);
       tokens.insert(tokens.end(), more.begin(), more.end());
       if (document_end) tokens.push_back(static_cast<int32_t>(*document_end));
-      bytes += file_bytes(file);
+      bytes += text.size();
     }
     if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected some text, found none", data.front()));
     write_text(out, token_file(tokens, vocabulary));
@@ -60,7 +69,8 @@ void add_tokenize(CLI::App& application) {
                      "The model that the ids are for: a folder with config.json, a config.json, or a preset such as gpt2.")
       ->required()
       ->type_name("MODEL");
-  command.add_option("--data", self->data, "Texts in UTF-8, one after the other.")->required()->expected(1, -1)->type_name("FILE...");
+  command.add_option("--data", self->data, "Texts in UTF-8, one after the other; folders, and patterns such as 'texts/*.txt'.")->required()->expected(1, -1)->type_name("FILE...");
+  add_data_format_flag(command, self->format);
   command.add_option("--tokenizer", self->tokenizer, "A tokenizer.json, a vocab.txt or its folder. Default: that beside the model's config.json.")
       ->check(CLI::ExistingPath)
       ->type_name("PATH");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -90,9 +91,11 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
     if (is_same(flags.model.source, out.path()))
       throw Failure(exit_failed,
                     fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
-    for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights}, {"--adapter", &flags.model.adapter},
-                                     {"--data", &flags.data.path}, {"--eval-data", &flags.evaluation}, {"--plan", &flags.plan_file},
-                                     {"--resume", &flags.resume}})
+    std::vector<std::pair<const char*, const std::string*>> read{{"--model", &flags.model.source}, {"--weights", &flags.model.weights}, {"--adapter", &flags.model.adapter},
+                                                                 {"--plan", &flags.plan_file}, {"--resume", &flags.resume}};
+    for (const DataFile& file : flags.data.source.files()) read.emplace_back("--data", &file.path);
+    for (const std::string& file : flags.evaluation_files) read.emplace_back("--eval-data", &file);
+    for (const auto& [flag, path] : read)
       if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
         throw Failure(exit_failed, fmt::format("{} {}: lies in --out {}, which would be replaced; give another --out",
                                                flag, *path, flags.out));
@@ -145,9 +148,9 @@ RunData open_run_data(const TrainFlags& flags, const Model& model, const Tokeniz
   DataRequest request{tokenization, flags.model, model, sequence, flags.plan.document_end, {}, evaluates && !apart};
   if (!flags.evaluation.empty()) request.held_out = 0;
   RunData data;
-  data.training = open_data(flags.data, flags.data.path, request);
+  data.training = open_data(flags.data, flags.data.source, request);
   request.held_out = 1, request.evaluates = true;
-  if (apart) data.apart = open_data(flags.data, flags.evaluation, request);
+  if (apart) data.apart = open_data(flags.data, DataSource(flags.evaluation_files, reading_of(flags.data)), request);
   return data;
 }
 
@@ -157,7 +160,9 @@ uint64_t content_of(const OpenData& data) { return query(data.dataset).content_h
 void warn_of_other_data(const TrainFlags& flags, const OpenData& data) {
   if (flags.resume.empty()) return;
   const auto of_run = data_of_run(flags.resume);
-  if (of_run && *of_run != content_of(data) && is_same(setting_of_run(flags.resume, "data").value_or(""), flags.data.path))
+  const std::vector<std::string> files = settings_of_run(flags.resume, "data");
+  const bool are_the_same = std::equal(files.begin(), files.end(), flags.data.files.begin(), flags.data.files.end(), [](const std::string& a, const std::string& b) { return a == b || is_same(a, b); });
+  if (of_run && *of_run != content_of(data) && are_the_same)
     complain("stowage: warning: {}: gives other tokens than those that the run in {} was trained on, so its bits are not those of one that never stopped",
              flags.data.path, flags.resume);
 }
@@ -207,7 +212,7 @@ void train(TrainFlags flags) {
   const std::string json = stw_plan_json(plan.get());
   check_numerics_of_run(flags, json);
   check_settings(flags, info, json, about.task);
-  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), about.vocabulary);
+  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.data.source.has_tokens(), run_of(flags.model), about.vocabulary);
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
   warn_of_other_data(flags, data.training);
   if (flags.epochs) {

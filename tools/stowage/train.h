@@ -16,7 +16,8 @@ struct TrainFlags {
   DataFlags data;
   RunSettings run;
   std::string out, resume, plan_file;
-  std::string evaluation;   // a file for evaluations alone; empty: the end of the data
+  std::vector<std::string> evaluation_files;   // for evaluations alone; none: the end of the data
+  std::string evaluation;                      // their name
   std::string schedule = "cosine";
   std::optional<float> beta1, beta2, momentum, weight_decay;
   bool nesterov = false;

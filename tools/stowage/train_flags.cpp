@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "foreign_file.h"
 #include "number_checks.h"
 #include "numerics_flags.h"
 #include "optimizers.h"
@@ -12,16 +13,6 @@
 
 namespace command {
 namespace {
-
-std::string quoted(const std::string& word) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-_./=+,:@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 // What ends an example counts as given: the run's folder, and what is trained from there, keeps it.
 void keep_end_of_examples(TrainFlags& flags, CLI::Option& end) {
@@ -64,11 +55,12 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Evaluate after every N batches; 0: only after the last. Default: 250.")
       ->check(whole_number(0))
       ->type_name("N");
-  command.add_option("--eval-data", flags.evaluation,
-                     "A file like that of --data to evaluate on; --data is then trained on whole.\n"
+  command.add_option("--eval-data", flags.evaluation_files,
+                     "Files like those of --data to evaluate on; --data is then trained on whole.\n"
                      "Default: the last tenth of --data is held out.")
       ->check(not_empty())
-      ->type_name("FILE");
+      ->expected(1, -1)
+      ->type_name("FILE...");
   command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20, and of a classifier at the end all that there are.")
       ->check(whole_number(0))
       ->type_name("N");
@@ -171,9 +163,10 @@ void add_train(CLI::App& application, const std::string& program) {
   command.callback([flags, seed, program, &command] {
     flags->seed_given = seed->count() > 0;
     flags->run.evaluates_all = command.get_option("--eval-batches")->count() == 0;
+    flags->evaluation = name_of_files(flags->evaluation_files);
     keep_end_of_examples(*flags, *command.get_option("--document-end"));
     flags->options = options_json(command);
-    flags->again = quoted(program) + " train --resume " + quoted(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
+    flags->again = shell_word(program) + " train --resume " + shell_word(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
     train(*flags);
   });
 }

@@ -72,8 +72,9 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   tell_model(flags.model, about);
   if (about.adapter_rank) tell_adapters(about, json);
   const stw_dataset_info tokens = query(data.dataset);
-  tell("data        {}: {} tokens to train on, {} held out{}\n", flags.data.path, grouped(tokens.training_tokens),
-       grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "");
+  tell("data        {}: {} tokens to train on, {} held out{}; read as {}\n", flags.data.path, grouped(tokens.training_tokens),
+       grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "",
+       flags.data.source.description());
   tell_examples(flags, about, data.counts, preference_of(json));
   const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
   tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),

@@ -876,6 +876,8 @@ typedef struct stw_generate_options {
   uint64_t seed;             /* 0: 1337 */
   const int32_t *stop;       /* tokens of which any ends the answer, such as the model's end of text; it is the last in `out` */
   uint64_t stop_count;
+  double top_p;              /* of the top_k at `temperature`: draw from the fewest most probable tokens that have at least this
+                                probability together; 0: all; at most 1 */
 } stw_generate_options;
 
 /* Allocates the plan's arena, and host memory (info.host) where the plan offloads, fills them with weights, and is ready. No

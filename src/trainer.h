@@ -16,6 +16,7 @@
 #include "src/planned.h"
 #include "src/preference.h"
 #include "src/sample_inputs.h"
+#include "src/sampling.h"
 #include "src/schedule.h"
 #include "src/timed_step.h"
 #include "src/trainer_memory.h"
@@ -90,9 +91,7 @@ struct GenerateOptions {
   uint64_t prompt_count = 0;
   int32_t* out = nullptr;
   uint64_t out_capacity = 0;
-  double temperature = 0;              // 0: the most probable token
-  uint32_t top_k = 0;                  // 0: all
-  uint64_t seed = 1337;
+  Sampling sampling = {};
   std::span<const int32_t> stop = {};  // tokens that end the answer
 };
 

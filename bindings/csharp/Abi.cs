@@ -1054,6 +1054,8 @@ internal static unsafe class Abi
         /// <summary>tokens of which any ends the answer, such as the model's end of text; it is the last in `out`</summary>
         public int* stop;
         public ulong stop_count;
+        /// <summary>of the top_k at `temperature`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1</summary>
+        public double top_p;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_generate_options Sized()

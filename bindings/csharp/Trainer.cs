@@ -148,6 +148,7 @@ namespace Stowage
             int[] ends = options.Stop?.ToArray() ?? new int[0];
             stw_generate_options given = stw_generate_options.Sized();
             given.top_k = Numbers.Unsigned(options.TopK, nameof(options.TopK));
+            given.top_p = options.TopP;
             given.temperature = options.Temperature;
             given.seed = options.Seed;
             ulong count;

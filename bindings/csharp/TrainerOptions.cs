@@ -123,6 +123,8 @@ namespace Stowage
         public int Count { get; set; }
         /// <summary>0: all.</summary>
         public int TopK { get; set; }
+        /// <summary>0: all.</summary>
+        public double TopP { get; set; }
         /// <summary>0: the most probable token.</summary>
         public double Temperature { get; set; }
         /// <summary>0: 1337.</summary>

@@ -55,8 +55,9 @@ type RunOptions struct {
 
 // GenerateOptions are stw_generate_options.
 type GenerateOptions struct {
-	Count       int // new tokens, at most
-	TopK        int // 0: all
+	Count       int     // new tokens, at most
+	TopK        int     // 0: all
+	TopP        float64 // 0: all
 	Temperature float64
 	Seed        uint64  // 0: 1337
 	Stop        []int32 // any of them ends the answer, and is the last one then
@@ -347,7 +348,7 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 	}
 	out := make([]int32, options.Count)
 	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: top,
-		temperature: C.double(options.Temperature), seed: C.uint64_t(options.Seed)}
+		temperature: C.double(options.Temperature), top_p: C.double(options.TopP), seed: C.uint64_t(options.Seed)}
 	var count C.uint64_t
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),

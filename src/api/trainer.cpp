@@ -260,7 +260,8 @@ stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options
     if (o.out_capacity > 0 && !o.out) return api::fail(error, Code::bad_argument, "generate: out is NULL");
     if (!(o.temperature >= 0)) return api::fail(error, Code::bad_argument, "generate: temperature must not be negative");
     if (o.stop_count > 0 && !o.stop) return api::fail(error, Code::bad_argument, "generate: stop is NULL");
-    auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, o.temperature, o.top_k, api::seed_or_default(o.seed),
+    if (!(o.top_p >= 0 && o.top_p <= 1)) return api::fail(error, Code::bad_argument, "generate: top_p must be from 0 to 1");
+    auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, {o.temperature, o.top_k, o.top_p, api::seed_or_default(o.seed)},
                                               {o.stop, o.stop_count}});
     STW_API_TRY(result);
     *count = *result;

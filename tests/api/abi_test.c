@@ -192,11 +192,12 @@ AT(stw_run_options, min_rate, 40); AT(stw_run_options, schedule, 48); AT(stw_run
 AT(stw_run_options, progress, 56); AT(stw_run_options, progress_user, 64);
 AT(stw_run_options, decay_steps, 72); AT(stw_run_options, base_batch, 80);
 
-SIZE(stw_generate_options, 72);
+SIZE(stw_generate_options, 80);
 AT(stw_generate_options, struct_size, 0); AT(stw_generate_options, top_k, 4); AT(stw_generate_options, prompt, 8);
 AT(stw_generate_options, prompt_count, 16); AT(stw_generate_options, out, 24);
 AT(stw_generate_options, out_capacity, 32); AT(stw_generate_options, temperature, 40);
 AT(stw_generate_options, seed, 48); AT(stw_generate_options, stop, 56); AT(stw_generate_options, stop_count, 64);
+AT(stw_generate_options, top_p, 72);
 
 VALUE(STW_OK, 0); VALUE(STW_BAD_ARGUMENT, 1000); VALUE(STW_BAD_STRUCT_SIZE, 1001); VALUE(STW_BAD_STATE, 1002);
 VALUE(STW_UNSUPPORTED, 2000); VALUE(STW_UNSUPPORTED_FIELD, 2001); VALUE(STW_UNSUPPORTED_SHAPE, 2002);

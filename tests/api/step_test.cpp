@@ -366,6 +366,20 @@ TEST(Step, Generates) {
   o.out = again;
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   EXPECT_EQ(std::memcmp(out, again, sizeof out), 0);
+  o.top_p = 1e-9;   // of one token, as at temperature 0
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  o.top_p = o.temperature = 0;
+  int32_t coldest[13];
+  o.out = coldest;
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  EXPECT_EQ(std::memcmp(again, coldest, sizeof again), 0);
+  for (const double wrong : {-0.1, 1.1, static_cast<double>(NAN)}) {
+    o.top_p = wrong;
+    EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+  }
+  o.top_p = 0;
+  o.temperature = 0.9;
+  o.out = again;
   // The first of the tokens that end it is the last one.
   const int32_t stop[] = {999, out[5], out[9]};
   o.stop = stop;

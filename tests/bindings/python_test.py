@@ -601,6 +601,7 @@ class Training(unittest.TestCase):
         self.assertEqual(world.trainer.generate([1, 2], 4), [3, 4, 5, 6])
         self.assertEqual(world.trainer.generate([1, 2], 4, stop=[5]), [3, 4, 5])
         self.assertEqual(len(world.trainer.generate([1], 5, temperature=2.0, top_k=3, seed=9)), 5)
+        self.assertEqual(world.trainer.generate([1, 2], 4, temperature=2.0, top_p=1e-9), [3, 4, 5, 6])
         logits = world.trainer.logits([1, 2])
         self.assertEqual([len(logits), logits.index(max(logits))], [64, 3])
 

@@ -33,7 +33,7 @@ std::vector<int32_t> generated(Trainer& trainer) {
   generate.prompt_count = 3;
   generate.out = tokens.data();
   generate.out_capacity = tokens.size();
-  generate.temperature = 0.8;
+  generate.sampling.temperature = 0.8;
   EXPECT_TRUE(trainer.generate(generate));
   return tokens;
 }

@@ -2,10 +2,12 @@
 
     python tests/golden/text_tokens.py         (tokenizers 0.23)
 
-{name: {"tokenizer": a tokenizer.json, "cases": [[text, ids, what decode gives of them without special tokens], ...]}}
+{name: {"tokenizer": a tokenizer.json, "cases": [[text, ids, what decode gives of them without special tokens], ...],
+        "drawn": [[ids, what decode gives of them], ...]}}
 """
 import json
 import pathlib
+import random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, processors, trainers
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split
@@ -113,14 +115,36 @@ def tokenizers():
                                      size=100, alphabet=False)
 
 
+# What a model that has learned nothing says: most of its bytes are no characters.
+def drawn_tokens(draw, tokenizer):
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    bytes_ = [id_ for token, id_ in vocabulary.items() if len(token) == 1 and ord(token) > 126 or token.startswith("<0x")] or [0]
+    of_text = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS[4:7]]
+    for _ in range(30):
+        ids = []
+        for _ in range(draw.randrange(1, 5)):
+            kind = draw.random()
+            if kind < 0.4:
+                ids += draw.choices(bytes_, k=draw.randrange(1, 5))
+            elif kind < 0.6:
+                ids.append(draw.randrange(max(vocabulary.values()) + 2))
+            else:
+                words = draw.choice(of_text)
+                begin = draw.randrange(max(1, len(words)))
+                ids += words[begin:begin + draw.randrange(1, 6)]
+        yield ids
+
+
 def main():
     goldens = {}
+    draw = random.Random(9)
     for name, tokenizer in tokenizers():
         cases = []
         for text in TEXTS:
             ids = tokenizer.encode(text).ids
             cases.append([text, ids, tokenizer.decode(ids, skip_special_tokens=True)])
-        goldens[name] = {"tokenizer": json.loads(tokenizer.to_str()), "cases": cases}
+        drawn = [[ids, tokenizer.decode(ids, skip_special_tokens=True)] for ids in drawn_tokens(draw, tokenizer)]
+        goldens[name] = {"tokenizer": json.loads(tokenizer.to_str()), "cases": cases, "drawn": drawn}
     out = pathlib.Path(__file__).with_name("tokenizers.json")
     out.write_text("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(golden, separators=(',', ':'))}" for name, golden in goldens.items()) + "\n}\n")
     print(f"{out}: {len(goldens)} tokenizers, {len(TEXTS)} texts, {out.stat().st_size} bytes")

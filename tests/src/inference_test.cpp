@@ -92,12 +92,12 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
     // Drawing from the most probable one alone is the same; drawing from all depends on the seed only.
     std::vector<int32_t> drawn(out.size());
     options.out = drawn.data();
-    options.temperature = 1;
-    options.top_k = 1;
+    options.sampling.temperature = 1;
+    options.sampling.top_k = 1;
     ASSERT_TRUE(trainer->generate(options));
     EXPECT_EQ(drawn, out);
-    options.top_k = 0;
-    options.temperature = 5;
+    options.sampling.top_k = 0;
+    options.sampling.temperature = 5;
     ASSERT_TRUE(trainer->generate(options));
     const std::vector<int32_t> again = drawn;
     ASSERT_TRUE(trainer->generate(options));
@@ -105,7 +105,7 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
     for (int32_t token : drawn) EXPECT_TRUE(token >= 0 && token < 61);
     if (out.size() > 20) {
       EXPECT_NE(drawn, out);
-      options.seed += 1;
+      options.sampling.seed += 1;
       ASSERT_TRUE(trainer->generate(options));
       EXPECT_NE(drawn, again);
     }

@@ -1,5 +1,5 @@
 // Encodes texts for tests: `encode_texts TOKENIZER` reads one JSON object a line, {"text": …, "second": …} or {"words": […]}, with the options
-// "special", "max_tokens" and "truncation". It writes the encoding, or the error, as one JSON object a line.
+// "special", "max_tokens" and "truncation"; or {"decode": […]}, tokens. It writes the encoding, the text, or the error, as one JSON object a line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +15,7 @@
 #include "files.h"
 #include "json_value.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/unicode.h"
 
 using namespace command;
 
@@ -41,12 +42,34 @@ Encoding encode(const Tokenizer& tokenizer, const JsonView& asked) {
   return tokenizer.encode(asked.at("text").text(), second.is_null() ? std::nullopt : std::optional<std::string_view>(second.text()), "text", options);
 }
 
+std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  Decoding state;
+  const std::string text = tokenizer.decode(tokens, state);
+  return text + tokenizer.finish(state);
+}
+// One by one, as `generate` may.
+std::string decode_slowly(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  Decoding state;
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string piece = tokenizer.decode(tokens.subspan(i, 1), state);
+    require_utf8(piece, "a piece");
+    text += piece;
+  }
+  return text + tokenizer.finish(state);
+}
+
 std::string answer(const Tokenizer& tokenizer, const std::string& line) {
   try {
     const JsonValue value = read_json(line, "line");
+    if (const JsonView asked = JsonView(value, "line: ").at("decode"); !asked.is_null()) {
+      std::vector<int32_t> tokens;
+      for (const JsonView& token : asked.elements()) tokens.push_back(static_cast<int32_t>(token.whole(INT32_MAX)));
+      return fmt::format(R"({{"text": {}, "slowly": {}}})", json_quoted(decode(tokenizer, tokens)), json_quoted(decode_slowly(tokenizer, tokens)));
+    }
     const Encoding encoding = encode(tokenizer, JsonView(value, "line: "));
     return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})", fmt::join(encoding.tokens, ","), fmt::join(encoding.token_types, ","),
-                       fmt::join(encoding.word_ids, ","), encoding.is_truncated, json_quoted(tokenizer.decode(encoding.tokens, true)));
+                       fmt::join(encoding.word_ids, ","), encoding.is_truncated, json_quoted(decode(tokenizer, encoding.tokens)));
   } catch (const Failure& failure) {
     return fmt::format(R"({{"error": {}}})", json_quoted(failure.what()));
   }

@@ -51,6 +51,25 @@ class TokenizerTest(CommandTest):
                         said = self.run_command(*words, text, "--tokenizer", model).stdout
                         self.assertEqual(said[:len(back)], back)
 
+    # Also where they are bytes of which no characters can be made, and one by one.
+    def test_characters_are_whole(self):
+        for name, golden in GOLDENS.items():
+            with self.subTest(name):
+                file = self.write("tokenizer.json", json.dumps(golden["tokenizer"]))
+                asked = "".join(json.dumps({"decode": ids}) + "\n" for ids, _ in golden["drawn"])
+                told = subprocess.run([os.environ["ENCODE_TEXTS"], file], input=asked, capture_output=True, encoding="utf-8", check=True)
+                for (ids, text), line in zip(golden["drawn"], told.stdout.split("\n")[:-1], strict=True):
+                    self.assertEqual(json.loads(line), {"text": text, "slowly": text}, ids)
+
+    # What a model that has learned nothing says are bytes of any kind.
+    def test_generated_text_is_utf8(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"], vocabulary=max(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"].values()) + 1)
+        for seed in range(1, 5):
+            words = ["generate", "--model", model, "--prompt", "the ship", "--threads", 1, "--seq", 16, "--tokens", 60, "--temperature", 5, "--seed", seed]
+            text = subprocess.run([os.environ["STOWAGE"], *map(str, words)], capture_output=True, check=True).stdout.decode()
+            self.assertTrue(text.startswith("the ship"))
+            self.assertIn("\ufffd", text)
+
     # The tokenizers library numbers added tokens itself, from the vocabulary's size on.
     def test_added_tokens_have_the_ids_that_the_library_gives(self):
         vocabulary = {"a": 0, "b": 1, "The": 2}
@@ -112,11 +131,13 @@ class TokenizerTest(CommandTest):
         words = ["generate", "--tokens", 3, "--threads", 1, "--model"]
         said = self.run_command(*words, self.path("of-text"), "--prompt", "the hold").stdout
         self.assertTrue(said.startswith("the hold"), said)
-        for folder in (model, self.path("of-tokens")):
-            ids = self.run_command(*words, folder, "--prompt", "10 11 12").stdout.split()
-            self.assertEqual(ids[:3], ["10", "11", "12"])
-            self.assertEqual(len(ids), 6)
-            self.refused(*words, folder, "--prompt", "the hold", expect=USAGE, says=["token ids"])
+        of_tokens = self.path("of-tokens")
+        ids = self.run_command(*words, of_tokens, "--prompt", "10 11 12").stdout.split()
+        self.assertEqual(ids[:3], ["10", "11", "12"])
+        self.assertEqual(len(ids), 6)
+        self.refused(*words, of_tokens, "--prompt", "the hold", expect=USAGE, says=["token ids", "--tokenizer"])
+        self.assertEqual(self.run_command(*words, model, "--prompt", "10 11 12").stdout[:8], "10 11 12")   # a folder with a tokenizer takes text
+        self.assertEqual(len(self.run_command(*words, model, "--prompt", "10 11 12", "--tokenizer", "ids").stdout.split()), 6)
         self.assertEqual(self.run_command(*words, self.path("of-tokens"), "--tokenizer", model, "--prompt", "the hold").stdout[:8], "the hold")
         self.assertEqual(len(self.run_command(*words, self.path("of-text"), "--tokenizer", "ids", "--prompt", "1 2").stdout.split()), 5)
         self.refused(*words, self.path("of-text"), "--prompt", "", expect=USAGE, says=["--prompt", "at least one token"])

@@ -42,6 +42,10 @@ class UseTest(CommandTest):
         cold = self.run_command(*words, "--temperature", 0).stdout
         self.assertEqual(self.run_command(*words, "--temperature", 0, "--seed", 9).stdout, cold)
         self.assertEqual(self.run_command(*words, "--top-k", 1).stdout, cold)
+        self.assertEqual(self.run_command(*words, "--top-p", 1e-9).stdout, cold)
+        hot = [*words, "--temperature", 3]
+        self.assertEqual(self.run_command(*hot, "--top-p", 1).stdout, self.run_command(*hot).stdout)
+        self.assertNotEqual(self.run_command(*hot, "--top-p", 0.5).stdout, self.run_command(*hot).stdout)
 
     def test_generate_goes_past_the_longest_sequence(self):
         ids = self.run_command("generate", "--model", self.run_folder, "--tokenizer", "ids", "--prompt", "116, 104 101",
@@ -55,6 +59,8 @@ class UseTest(CommandTest):
         self.refused(*words, "--prompt", "", expect=USAGE, says=["--prompt"])
         self.refused(*words, "--tokenizer", "ids", "--prompt", "hello", expect=USAGE, says=["token ids"])
         self.refused(*words, "--tokenizer", "ids", "--prompt", "256", says=["256"])
+        for p in ("0", "1.5", "-0.1", "nan"):
+            self.refused(*words, "--top-p", p, expect=USAGE, says=["--top-p", "a number above 0"])
         self.refused(*words, "--seq", "100000", expect=USAGE, says=["--seq 100,000", "256"])
 
     def test_inspect(self):

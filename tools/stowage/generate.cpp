@@ -26,7 +26,7 @@ struct GenerateCommand {
   std::string tokenizer = "auto", prompt = "\n";
   uint64_t count = 200, seed = 1337;
   uint32_t top_k = 0;
-  double temperature = 0.8;
+  double temperature = 0.8, top_p = 1;
   bool goes_on = false, converses = false;
   std::string system, chat_template;
   std::vector<int32_t> stop;   // tokens
@@ -48,15 +48,16 @@ struct GenerateCommand {
     if (tokenization.kind() != Tokenization::Kind::ids && !goes_on)
       for (const int32_t end : end_tokens(run_of(model))) stop.push_back(end);
     const Inference opened = open_inference(model, plan);
-    if (!converses) print(tokenization, tokens, true);
+    Decoding text;
+    if (!converses) print(tokenization, tokenization.text_of(tokens, text));
     for (uint64_t done = 0; done < count;) {
       const uint64_t added = extend(opened.trainer.get(), tokens, count - done, done);
       const bool ended = std::find(stop.begin(), stop.end(), tokens.back()) != stop.end();
-      print(tokenization, std::span(tokens).last(added).first(added - ended), false);
+      print(tokenization, tokenization.text_of(std::span(tokens).last(added).first(added - ended), text));
       if (ended) break;
       done += added;
     }
-    fmt::print("\n");
+    print(tokenization, tokenization.rest_of_text(text) + "\n");
   }
 
   // What the model is to answer, as its template writes it.
@@ -77,7 +78,7 @@ struct GenerateCommand {
     say("user", prompt);
     // Of the end of a turn the token that stands for it, if one does.
     const std::vector<int32_t> end = tokenization.encode(how->end_of_answer("--chat"), "--chat", true);
-    if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() && tokenization.text_of({end.data(), 1}, false).empty()) stop.push_back(end[0]);
+    if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() && !tokenization.has_text(end[0])) stop.push_back(end[0]);
     return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
   }
 
@@ -93,6 +94,7 @@ struct GenerateCommand {
     options.out_capacity = out.size();
     options.temperature = temperature;
     options.top_k = top_k;
+    options.top_p = top_p;
     options.seed = seed + done;  // windows must not repeat each other's draws
     options.stop = stop.data();
     options.stop_count = stop.size();
@@ -103,8 +105,7 @@ struct GenerateCommand {
     return received;
   }
 
-  static void print(const Tokenization& tokenization, std::span<const int32_t> tokens, bool is_first) {
-    std::string text = tokenization.text_of(tokens, is_first);
+  static void print(const Tokenization& tokenization, std::string text) {
     if (tokenization.kind() != Tokenization::Kind::ids && ::isatty(STDOUT_FILENO)) text = printable(text);
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -117,8 +118,8 @@ void add_generate(CLI::App& application) {
   auto self = std::make_shared<GenerateCommand>();
   CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
   command.footer(
-      "Models of 256 tokens take and give text, byte by byte, and so do runs that were trained on text by a tokenizer;\n"
-      "others take and give token ids, or text with the --tokenizer that is given.");
+      "Models take and give text where the folder has a tokenizer, and models of 256 tokens byte by byte; runs that were\n"
+      "trained on token ids, and models without a tokenizer, take and give token ids, or text with the --tokenizer that is given.");
   add_model_flags(command, self->model);
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
@@ -137,6 +138,9 @@ void add_generate(CLI::App& application) {
   command.add_option("--top-k", self->top_k, "Draw from the K most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
+  command.add_option("--top-p", self->top_p, "Draw from the fewest most probable tokens, of those of --top-k, that have at least\nthe probability P together at this temperature. Default: 1 (all).")
+      ->check(above_zero(1))
+      ->type_name("P");
   command.add_flag("--ignore-end", self->goes_on,
                    "Text: go on behind a token that ends it (of its run's documents, or eos_token_id of generation_config.json "
                    "or config.json).");

@@ -15,6 +15,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary_file.h"
 #include "units.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -104,12 +105,12 @@ Tokenization Tokenization::of_text(const std::string& path, const std::string& m
 Tokenization Tokenization::of_model(const std::string& flag, const std::string& model, uint64_t vocabulary) {
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
-  if (const std::string file = file_beside(model); !file.empty()) {
-    const std::string data = setting_of_run(model, "data").value_or(".bin"), of_run = setting_of_run(model, "tokenizer").value_or("auto");
-    const bool has_ids = data.ends_with(".bin") || setting_of_run(model, "data-format").value_or("auto") == "tokens";
-    if (is_tokenizer_path(of_run) || (of_run == "auto" && !has_ids)) return {Kind::text, vocabulary, file};
-  }
-  return {vocabulary == byte_vocabulary ? Kind::bytes : Kind::ids, vocabulary};
+  const std::string of_run = setting_of_run(model, "tokenizer").value_or("auto");
+  const bool has_ids = setting_of_run(model, "data").value_or("").ends_with(".bin") || setting_of_run(model, "data-format").value_or("auto") == "tokens";
+  const bool takes_ids = of_run == "ids" || (of_run == "auto" && has_ids);
+  const std::string file = takes_ids || of_run == "byte" ? std::string() : file_beside(model);
+  if (!file.empty()) return {Kind::text, vocabulary, file};
+  return {of_run == "byte" || vocabulary == byte_vocabulary ? Kind::bytes : Kind::ids, vocabulary};
 }
 
 void Tokenization::check(std::span<const int32_t> tokens, const std::string& name) const {
@@ -151,12 +152,20 @@ std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const
   return tokens;
 }
 
-std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first) const {
-  if (kind_ == Kind::text) return tokenizer_->decode(tokens, is_first);
+std::string Tokenization::text_of(std::span<const int32_t> tokens, Decoding& state) const {
+  if (kind_ == Kind::text) return tokenizer_->decode(tokens, state);
+  if (kind_ == Kind::bytes) {
+    for (const int32_t token : tokens) state.bytes += static_cast<char>(token);
+    return take_characters(state.bytes, false);
+  }
   std::string text;
-  for (const int32_t token : tokens) text += kind_ == Kind::bytes ? std::string(1, static_cast<char>(token)) : fmt::format("{} ", token);
+  for (const int32_t token : tokens) text += fmt::format("{} ", token);
   return text;
 }
+
+std::string Tokenization::rest_of_text(Decoding& state) const { return kind_ == Kind::text ? tokenizer_->finish(state) : take_characters(state.bytes, true); }
+
+bool Tokenization::has_text(int32_t token) const { return tokenizer_->has_text(token); }
 
 std::vector<int32_t> end_tokens(const std::string& model) {
   const std::vector<std::string> folders = folders_of(model);

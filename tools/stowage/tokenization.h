@@ -29,8 +29,8 @@ class Tokenization {
   static Tokenization of_file(const std::string& flag, const std::string& data, bool has_ids, const std::string& model, uint64_t vocabulary);
   // By the given file or folder, or if `path` is empty by the tokenizer beside the model's config.json. Throws if there is none.
   static Tokenization of_text(const std::string& path, const std::string& model, uint64_t vocabulary);
-  // For `generate`, which has no file to go by: auto means the tokenizer of a run that was trained on text by it, else bytes
-  // for models of 256 tokens, else ids.
+  // For `generate`, which has no file to go by: auto means what a run was trained on, and of other folders the tokenizer beside the model's
+  // config.json; where there is none, bytes for models of 256 tokens, else ids.
   static Tokenization of_model(const std::string& flag, const std::string& model, uint64_t vocabulary);
   ~Tokenization();
   Tokenization(Tokenization&&) noexcept;
@@ -49,8 +49,10 @@ class Tokenization {
   bool joins_words() const;   // as Tokenizer's
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.
   std::vector<int32_t> parse_prompt(const std::string& prompt) const;
-  // What people read. `is_first`: of a text.
-  std::string text_of(std::span<const int32_t> tokens, bool is_first) const;
+  // What people read of these tokens, which come behind those that `state` has seen: as Tokenizer's decode() and finish(); bytes are UTF-8 too.
+  std::string text_of(std::span<const int32_t> tokens, Decoding& state) const;
+  std::string rest_of_text(Decoding& state) const;
+  bool has_text(int32_t token) const;   // kind text
 
  private:
   Tokenization(Kind kind, uint64_t vocabulary, const std::string& file = {});

@@ -4,25 +4,49 @@
 
 namespace command {
 
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  const size_t length = byte(0) < 0x80   ? 1
-                        : byte(0) < 0xC2 ? 0
-                        : byte(0) < 0xE0 ? 2
-                        : byte(0) < 0xF0 ? 3
-                        : byte(0) < 0xF5 ? 4
-                                         : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t at = 1; at < length; ++at)
-    if ((byte(at) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
-  if (length > 2) {
-    const unsigned char first = byte(0), second = byte(1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F))
-      return 0;
+namespace {
+
+// What the first byte of a sequence says: its length, and between which bytes the second one lies (overlong forms, surrogates and what lies past
+// U+10FFFF show there). Length 0: no sequence begins with this byte.
+struct Lead { size_t length; unsigned char least, most; };
+Lead lead_of(unsigned char first) {
+  constexpr unsigned char least = 0x80, most = 0xBF;
+  if (first < 0x80) return {1, least, most};
+  if (first < 0xC2 || first > 0xF4) return {0, least, most};
+  if (first < 0xE0) return {2, least, most};
+  if (first < 0xF0) return {3, first == 0xE0 ? static_cast<unsigned char>(0xA0) : least, first == 0xED ? static_cast<unsigned char>(0x9F) : most};
+  return {4, first == 0xF0 ? static_cast<unsigned char>(0x90) : least, first == 0xF4 ? static_cast<unsigned char>(0x8F) : most};
+}
+
+// Bytes of `text`, which is not empty, that are those of a sequence, of which the last ones may be missing.
+size_t begun_length(std::string_view text, const Lead& lead) {
+  size_t at = std::min<size_t>(lead.length, 1);
+  for (; at < std::min(lead.length, text.size()); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < (at == 1 ? lead.least : 0x80) || byte > (at == 1 ? lead.most : 0xBF)) break;
   }
-  return length;
+  return at;
+}
+
+}  // namespace
+
+size_t utf8_length(std::string_view text) {
+  const Lead lead = lead_of(static_cast<unsigned char>(text[0]));
+  return begun_length(text, lead) == lead.length ? lead.length : 0;
+}
+
+std::string take_characters(std::string& bytes, bool is_all) {
+  std::string out;
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const Lead lead = lead_of(static_cast<unsigned char>(rest[0]));
+    const size_t begun = begun_length(rest, lead);
+    if (!is_all && begun == rest.size() && begun < lead.length) break;
+    out += begun > 0 && begun == lead.length ? rest.substr(0, begun) : replacement_character;
+    rest.remove_prefix(std::max<size_t>(begun, 1));
+  }
+  bytes.erase(0, bytes.size() - rest.size());
+  return out;
 }
 
 void append_utf8(std::string& text, uint32_t code) {

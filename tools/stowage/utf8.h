@@ -15,6 +15,9 @@ size_t utf8_length(std::string_view text);
 void append_utf8(std::string& text, uint32_t code);
 // With the replacement character for every byte at which `length_of` finds no sequence.
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view));
+// Removes whole characters from the beginning of `bytes` and returns them. A character whose last bytes are missing stays, unless these bytes are
+// all that there are. U+FFFD stands for bytes that are no character: once for as many as could begin one, as Unicode recommends and Rust does.
+std::string take_characters(std::string& bytes, bool is_all);
 // The first so many characters, and … where there are more: what a message quotes of a file that may be all of it.
 std::string shortened(std::string_view text, size_t most = 40);
 inline std::string valid_utf8(std::string_view text) { return with_replacements(text, utf8_length); }

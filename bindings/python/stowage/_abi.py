@@ -630,6 +630,7 @@ class stw_generate_options(Structure):
         ("seed", c_uint64),
         ("stop", POINTER(c_int32)),
         ("stop_count", c_uint64),
+        ("top_p", c_double),
     ]
 
 

@@ -1146,6 +1146,8 @@ pub struct stw_generate_options {
     /// tokens of which any ends the answer, such as the model's end of text; it is the last in \`out\`
     pub stop: *const i32,
     pub stop_count: u64,
+    /// of the top\_k at \`temperature\`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1
+    pub top_p: f64,
 }
 
 impl Default for stw_generate_options {
@@ -1261,6 +1263,6 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
     of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved, accuracy);
     of!(stw_run_options, struct_size, set_mask, until, total, warmup, learning_rate, min_rate, schedule, progress_every, progress, progress_user, decay_steps, base_batch);
-    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count);
+    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count, top_p);
     found
 }

@@ -75,6 +75,8 @@ pub struct RunOptions {
 pub struct GenerateOptions<'a> {
     /// 0: all.
     pub top_k: u32,
+    /// 0: all.
+    pub top_p: f64,
     /// 0: the most probable token.
     pub temperature: f64,
     /// 0: 1337.
@@ -322,6 +324,7 @@ impl Trainer {
         let (mut out, mut received) = (vec![0; count], 0);
         let given = abi::stw_generate_options {
             top_k: options.top_k,
+            top_p: options.top_p,
             prompt: prompt.as_ptr(),
             prompt_count: prompt.len() as u64,
             out: out.as_mut_ptr(),

@@ -104,8 +104,8 @@ internal sealed partial class Cases
             AllEqual(cut, all.Take(1));
             Equal(all[0], Largest(world.Trainer.Logits(new[] { 1 })));
             Throws(Status.UnsupportedShape, () => world.Trainer.Logits(new int[0]));
-            AllEqual(world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 8, Temperature = 1, Seed = 7, TopK = 5 }),
-                     world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 8, Temperature = 1, Seed = 7, TopK = 5 }));
+            AllEqual(world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 8, Temperature = 1, Seed = 7, TopK = 5, TopP = 0.9 }),
+                     world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 8, Temperature = 1, Seed = 7, TopK = 5, TopP = 0.9 }));
         }
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace command {
@@ -23,6 +24,12 @@ struct EncodeOptions {
   // The limit counts special tokens. A text loses tokens at its end, or at its beginning if the file says so.
   std::optional<uint64_t> max_tokens = {};
   Truncation truncation = Truncation::longest_first;
+};
+
+// How far tokens that come one after the other have become text.
+struct Decoding {
+  bool has_tokens = false, has_text = false;
+  std::string bytes;   // the last ones, which wait for what follows
 };
 
 }  // namespace command

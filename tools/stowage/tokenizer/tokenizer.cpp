@@ -11,6 +11,7 @@
 #include "../failure.h"
 #include "../files.h"
 #include "../units.h"
+#include "../utf8.h"
 #include "added_tokens.h"
 #include "byte_pairs.h"
 #include "cuts.h"
@@ -103,6 +104,11 @@ bool loses_spaces(const TokenizerDescription& d) {
   return d.of_bytes() && d.cuts.back().prefix == CutStep::Prefix::never && !prepends;
 }
 
+size_t byte_step_of(const TokenizerDescription& d) {
+  const auto found = std::find_if(d.text_steps.begin(), d.text_steps.end(), [](const TextStep& step) { return step.kind == TextStep::Kind::bytes; });
+  return static_cast<size_t>(found - d.text_steps.begin());
+}
+
 }  // namespace
 
 TokenizerDescription read_description(const std::string& path) {
@@ -115,32 +121,70 @@ TokenizerDescription read_description(const std::string& path) {
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
       : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file),
-        model(make_model(d, file)), joins_words(loses_spaces(d)) {
-    for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
+        model(make_model(d, file)), joins_words(loses_spaces(d)), of_bytes(d.of_bytes()), byte_step(byte_step_of(d)) {
+    const auto as_decoded = [&](const std::string& token) { return of_bytes ? bytes_of(token).value_or(token) : token; };
+    for (const auto& [token, id] : d.vocabulary) texts.emplace(id, as_decoded(token));
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
       if (token.special) texts.erase(token.id);
-      else texts[token.id] = content;
+      else texts[token.id] = as_decoded(content);
       (token.normalized ? in_normal : in_raw).add(token, content);
     }
   }
 
-  std::string text_of(std::string text, bool is_first) const {
-    const size_t most = longest_of(text);
-    for (const TextStep& step : text_steps) {
-      if (text.size() > most) throw TooMuchText();
-      if (step.kind == TextStep::Kind::replace) text = replaced(text, step.searched, step.content, most);
-      else if (step.kind == TextStep::Kind::words) text = replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
-      else if (step.kind == TextStep::Kind::cleanup) text = cleaned_up(std::move(text), most);
-      else if (step.kind == TextStep::Kind::pieces) {
-        if (!is_first) text = text.starts_with(step.searched) ? text.substr(step.searched.size()) : " " + text;
-      } else if (step.kind == TextStep::Kind::bytes) {
-        if (const auto byte = byte_in(text)) text = *byte;
-      } else if (is_first) {
-        for (uint64_t i = 0; i < step.start && text.starts_with(step.searched); ++i) text.erase(0, step.searched.size());
-      }
+  std::string carry_out(const TextStep& step, std::string text, bool is_first, size_t most) const {
+    switch (step.kind) {
+      case TextStep::Kind::replace: return replaced(text, step.searched, step.content, most);
+      case TextStep::Kind::words: return replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
+      case TextStep::Kind::cleanup: return cleaned_up(std::move(text), most);
+      case TextStep::Kind::pieces:
+        if (is_first) return text;
+        return text.starts_with(step.searched) ? text.substr(step.searched.size()) : " " + text;
+      case TextStep::Kind::bytes: break;
+      case TextStep::Kind::strip:
+        for (uint64_t i = 0; is_first && i < step.start && text.starts_with(step.searched); ++i) text.erase(0, step.searched.size());
     }
     return text;
+  }
+  std::string carry_out(std::span<const TextStep> steps, std::string text, bool is_first, size_t most) const {
+    for (const TextStep& step : steps) {
+      if (text.size() > most) throw TooMuchText();
+      text = carry_out(step, std::move(text), is_first, most);
+    }
+    return text;
+  }
+
+  std::string text_behind_bytes(std::string text, Decoding& state, size_t most) const {
+    const bool is_first = !std::exchange(state.has_text, true);
+    return carry_out(std::span(text_steps).subspan(byte_step), std::move(text), is_first, most);
+  }
+  // Tokens of single bytes are text only together: if a run of them is no UTF-8, U+FFFD stands for each byte.
+  std::string text_of_byte_run(Decoding& state) const {
+    if (state.bytes.empty()) return {};
+    const std::string run = std::exchange(state.bytes, {});
+    std::string text = valid_utf8(run);
+    if (text != run) {
+      text.clear();
+      for (size_t i = 0; i < run.size(); ++i) text += replacement_character;
+    }
+    const size_t most = longest_of(text);
+    return text_behind_bytes(std::move(text), state, most);
+  }
+  std::string text_of(const std::string& token, Decoding& state) const {
+    if (of_bytes) {
+      state.bytes += token;
+      return take_characters(state.bytes, false);
+    }
+    const bool is_first = !std::exchange(state.has_tokens, true);
+    const size_t most = longest_of(token);
+    std::string text = carry_out(std::span(text_steps).first(byte_step), token, is_first, most);
+    const std::optional<char> byte = byte_step < text_steps.size() ? byte_in(text) : std::nullopt;
+    if (byte) {
+      state.bytes += *byte;
+      return {};
+    }
+    const std::string before = text_of_byte_run(state);
+    return before + text_behind_bytes(std::move(text), state, most);
   }
 
   void add_tokens(std::string_view text, TextTokens& out) {
@@ -215,13 +259,14 @@ struct Tokenizer::Parts {
   const std::string path;
   const std::vector<TemplatePart> single, pair;
   const bool truncates_left;
-  std::vector<TextStep> text_steps;
+  const std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
   AddedTokens in_raw, in_normal;
   Normalization normal;
   Cuts cuts;
   std::unique_ptr<Model> model;
-  const bool joins_words;
+  const bool joins_words, of_bytes;
+  const size_t byte_step;   // the index of the step that makes bytes of tokens; that behind the last one if there is none
 };
 
 Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
@@ -261,18 +306,24 @@ Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::
 
 bool Tokenizer::joins_words() const { return parts_->joins_words; }
 
-std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) const {
+std::string Tokenizer::decode(std::span<const int32_t> tokens, Decoding& state) const {
   const auto add_all = [&] {
     std::string text;
-    for (const int32_t token : tokens) {
-      const auto found = parts_->texts.find(token);
-      if (found == parts_->texts.end()) continue;
-      text += parts_->text_of(found->second, is_first);
-      is_first = false;
-    }
+    for (const int32_t token : tokens)
+      if (const auto found = parts_->texts.find(token); found != parts_->texts.end()) text += parts_->text_of(found->second, state);
     return text;
   };
   return bounded(add_all, "a token's text", parts_->path);
+}
+
+std::string Tokenizer::finish(Decoding& state) const {
+  if (parts_->of_bytes) return take_characters(state.bytes, true);
+  return bounded([&] { return parts_->text_of_byte_run(state); }, "a token's text", parts_->path);
+}
+
+bool Tokenizer::has_text(int32_t token) const {
+  const auto found = parts_->texts.find(token);
+  return found != parts_->texts.end() && !found->second.empty();
 }
 
 }  // namespace command

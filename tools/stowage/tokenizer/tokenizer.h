@@ -34,9 +34,12 @@ class Tokenizer {
   // Whether words that are encoded by themselves lose the space that was before them: tokens are bytes, and no step puts a space there.
   bool joins_words() const;
 
-  // Special tokens are no text, nor are numbers that no token has. `is_first`: of a text, which may lose the space that it
-  // began with. What is not UTF-8 yet may become so with the next token.
-  std::string decode(std::span<const int32_t> tokens, bool is_first) const;
+  // The text of these tokens behind those that `state` has seen, in whole characters: bytes that may be a part of a character wait in `state` for the
+  // next call. After finish(), all texts together are what the library decodes all tokens to at once: U+FFFD stands for bytes that are no characters.
+  // Special tokens have no text, nor have numbers that no token has.
+  std::string decode(std::span<const int32_t> tokens, Decoding& state) const;
+  std::string finish(Decoding& state) const;
+  bool has_text(int32_t token) const;
 
  private:
   struct Parts;

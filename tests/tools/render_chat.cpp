@@ -1,9 +1,11 @@
 // Carries a model's chat template out, for tests: `render_chat FILE FOLDER`, either of which may be empty, reads a conversation as JSON from
-// every line of its input, and writes what becomes of it as JSON, a line each.
+// every line of its input, and writes what becomes of it as JSON, a line each. Without arguments each line is a template, as a JSON string, that
+// needs no conversation.
 #include <iostream>
 #include <string>
 
 #include "chat/chat_template.h"
+#include "chat/interpreter.h"
 #include "chat/value.h"
 #include "failure.h"
 
@@ -31,9 +33,17 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
   }
 }
 
+Value answer(const std::string& line) {
+  try {
+    return chat::Members{{"text", chat::render(chat::parse(read_json(line, "line").text), {}).text}};
+  } catch (const chat::TemplateError& failure) {
+    return chat::Members{{"error", failure.what()}};
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 3) return exit_usage;
-  for (std::string line; std::getline(std::cin, line);) std::cout << answer(words[1], words[2], line).json() << '\n';
+  if (count != 3 && count != 1) return exit_usage;
+  for (std::string line; std::getline(std::cin, line);) std::cout << (count == 1 ? answer(line) : answer(words[1], words[2], line)).json({}) << '\n';
 }

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "../tokenizer/unicode.h"
 #include "functions.h"
+#include "letters.h"
+#include "numbers.h"
 #include "texts.h"
 
 namespace command::chat {
@@ -22,9 +23,20 @@ using K = Value::Kind;
 template <std::string (*of)(const std::string&)>
 Value of_text(const Value& v, const Arguments&) { return of(v.str()); }
 Value as_text(const Value& v, const Arguments&) { return v.str(); }
-// Words as Jinja cuts them.
+// Words as Jinja cuts them: by runs of white space, hyphens and opening brackets. The first character of each becomes a capital.
 Value titled(const Value& v, const Arguments&) {
-  return title(v.str(), [](uint32_t c) { return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<'; });
+  const std::string text = v.str();
+  const auto is_between = [](uint32_t c) { return is_white(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<'; };
+  std::string result;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t first_bytes = first_character(rest).bytes;
+    const bool is_gap = is_between(first_character(rest).code);
+    size_t end = first_bytes;
+    for (Character c; end < rest.size() && is_between((c = first_character(rest.substr(end))).code) == is_gap;) end += c.bytes;
+    result += upper(std::string(rest.substr(0, first_bytes))) + lower(std::string(rest.substr(first_bytes, end - first_bytes)));
+    rest.remove_prefix(end);
+  }
+  return result;
 }
 Value trimmed(const Value& v, const Arguments& a) { return stripped(v.str(), text_or_nothing(a.get(0, "chars")), true, true); }
 Value with_replaced(const Value& v, const Arguments& a) { return replaced(v.str(), a.get(0, "old").text(), a.get(1, "new").text(), integer_or(a.get(2, "count"), -1)); }
@@ -41,38 +53,37 @@ Value absolute(const Value& v, const Arguments&) {
   if (whole == INT64_MIN) throw TemplateError("a whole number is too large");
   return whole < 0 ? -whole : whole;
 }
+// Jinja takes a text that is no whole number for a real one ("1.9" gives 1).
 Value whole_number(const Value& v, const Arguments& a) {
-  const int64_t otherwise = integer_or(a.get(0, "default"), 0);
-  if (v.is(K::real)) {
-    if (!(std::fabs(v.real()) < 9.2e18)) throw TemplateError("a whole number is too large");
-    return static_cast<int64_t>(v.real());
-  }
+  Value otherwise = a.get(0, "default");
+  if (otherwise.is(K::undefined)) otherwise = int64_t{0};
+  if (v.is(K::undefined)) return v.integer();   // which fails
+  const auto value_or = [&](std::optional<int64_t> whole) { return whole ? Value(*whole) : otherwise; };
+  if (v.is(K::real)) return value_or(whole_part(v.real()));
   if (v.is_number()) return v.integer();
   if (!v.is(K::string)) return otherwise;
-  const std::string text = stripped(v.text(), {}, true, true);
-  int64_t whole = 0;
-  const char* begin = text.data() + text.starts_with('+');
-  const auto read = std::from_chars(begin, text.data() + text.size(), whole);
-  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? whole : otherwise;
+  if (const auto whole = read_whole(v.text(), integer_or(a.get(1, "base"), 10))) return *whole;
+  const auto real = read_real(v.text());
+  return value_or(real && std::isfinite(*real) ? whole_part(*real) : std::nullopt);
 }
-Value real_number(const Value& v, const Arguments&) {
-  if (v.is_number()) return v.real();
-  double real = 0;
-  if (!v.is(K::string)) return 0.0;
-  const std::string text = stripped(v.text(), {}, true, true);
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), real);
-  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? real : 0.0;
+Value real_number(const Value& v, const Arguments& a) {
+  if (v.is_number() || v.is(K::undefined)) return v.real();   // fails for what is undefined
+  if (v.is(K::string))
+    if (const auto real = read_real(v.text())) return *real;
+  const Value otherwise = a.get(0, "default");
+  return otherwise.is(K::undefined) ? Value(0.0) : otherwise;
 }
-Value rounded(const Value& v, const Arguments& a) {
+Value to_digits(const Value& v, const Arguments& a) {
   const Value method = a.get(1, "method");
   const int64_t digits = integer_or(a.get(0, "precision"), 0);
   const std::string how = method.is(K::undefined) ? "common" : method.text();
-  if (how == "common" && !v.is(K::real)) return v.integer();
+  if (how == "common") return v.is(K::real) ? Value(rounded(v.real(), digits)) : Value(rounded(v.integer(), digits));
+  if (how != "ceil" && how != "floor") throw TemplateError(fmt::format("round knows no '{}'", how));
+  constexpr int64_t most = 22;   // 10^22 is a double
+  if (digits > most || digits < -most) throw TemplateError(fmt::format("round by {} with more than {} digits is not known here", how, most));
   const double scale = std::pow(10.0, static_cast<double>(digits)), scaled = v.real() * scale;
-  if (how == "ceil") return std::ceil(scaled) / scale;
-  if (how == "floor") return std::floor(scaled) / scale;
-  if (how != "common") throw TemplateError(fmt::format("round knows no '{}'", how));
-  return std::nearbyint(scaled) / scale;
+  if (!std::isfinite(scaled)) throw TemplateError(fmt::format("round by {} needs a number that is finite", how));
+  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;   // not -0
 }
 
 // ---- any value
@@ -87,7 +98,9 @@ Value length(const Value& v, const Arguments&) {
 Value attribute_of(const Value& value, const std::string& path) {
   Value at = value;
   for (const Value& part : split(path, ".", -1)) {
+    const int64_t place = at.is(K::list) ? read_whole(part.text(), 10).value_or(-1) : -1;
     const Value* found = at.is(K::mapping) ? at.member(part.text()) : nullptr;
+    if (place >= 0 && place < static_cast<int64_t>(at.element_count())) found = &at.list()[static_cast<size_t>(place)];
     if (!found) return Value::undefined(part.text());
     at = Value(*found);
   }
@@ -113,11 +126,17 @@ Value with_sorted_keys(const Value& value) {
 }
 // As transformers has it.
 Value as_json(const Value& v, const Arguments& a) {
-  const Value indent = a.get(1, "indent");
-  for (const auto& [name, value] : a.named)
-    if (name == "separators" && value.is_true()) throw TemplateError("tojson with separators is not known here");
-  return (a.get(3, "sort_keys").is_true() ? with_sorted_keys(v) : v)
-      .json({indent.is(K::integer) ? static_cast<int>(std::clamp<int64_t>(indent.integer(), 0, 100)) : -1, a.get(0, "ensure_ascii").is_true()});
+  const Value indent = a.get(1, "indent"), separators = a.get(2, "separators");
+  Value::JsonForm form{{}, a.get(0, "ensure_ascii").is_true()};
+  if (indent.is(K::string)) form.indent = indent.text();
+  else if (!indent.is(K::undefined) && !indent.is(K::none)) form.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(indent.integer(), 0, 100)), ' ');
+  if (form.indent) form.between = ",";
+  if (!separators.is(K::undefined) && !separators.is(K::none)) {
+    if (separators.list().size() != 2) throw TemplateError("expected two separators");
+    form.between = separators.list()[0].text();
+    form.behind_name = separators.list()[1].text();
+  }
+  return (a.get(3, "sort_keys").is_true() ? with_sorted_keys(v) : v).json(form);
 }
 
 // ---- lists
@@ -127,15 +146,24 @@ Value first(const Value& v, const Arguments&) {
   return list.empty() ? Value::undefined("the first of nothing") : list.front();
 }
 Value last(const Value& v, const Arguments&) {
+  if (v.is(K::list)) v.list();   // fails where elements are given one by one
   const List list = v.is(K::string) ? List() : v.elements();
   if (v.is(K::string) && v.is_true()) return v.text().substr(v.text().size() - last_character(v.text()).bytes);
   return list.empty() ? Value::undefined("the last of nothing") : list.back();
 }
 Value elements(const Value& v, const Arguments&) { return v.elements(); }
-Value items(const Value& v, const Arguments&) { return items_of(v); }
-Value items_by_name(const Value& v, const Arguments&) {
+Value one_by_one(List list) { return Value::series(std::move(list), Value::Series::once); }
+Value items(const Value& v, const Arguments&) { return one_by_one(items_of(v)); }
+Value items_in_order(const Value& v, const Arguments& a) {
+  const Value by = a.get(1, "by");
+  if (!by.is(K::undefined) && by.text() != "key" && by.text() != "value") throw TemplateError("dictsort knows 'key' and 'value'");
+  const bool by_value = !by.is(K::undefined) && by.text() == "value", keeps_case = a.get(0, "case_sensitive").is_true(), is_reversed = a.get(2, "reverse").is_true();
   List list = items_of(v);
-  std::stable_sort(list.begin(), list.end(), [](const Value& x, const Value& y) { return lower(x.list()[0].text()) < lower(y.list()[0].text()); });
+  const auto key = [&](const Value& item) {
+    const Value& of = item.list()[by_value ? 1 : 0];
+    return of.is(K::string) && !keeps_case ? Value(lower(of.text())) : of;
+  };
+  std::stable_sort(list.begin(), list.end(), [&](const Value& x, const Value& y) { return is_reversed ? key(y) < key(x) : key(x) < key(y); });
   return list;
 }
 Value in_one(const Value& v, const Arguments& a) {
@@ -146,15 +174,22 @@ Value in_one(const Value& v, const Arguments& a) {
   return joined(list, by.is(K::undefined) ? "" : by.str());
 }
 Value reversed(const Value& v, const Arguments&) {
+  const bool is_one_by_one = v.is(K::list) && v.is_series();
   List list = v.elements();
   std::reverse(list.begin(), list.end());
-  return v.is(K::string) ? Value(joined(list, "")) : Value(list);
+  if (v.is(K::string)) return joined(list, "");
+  return is_one_by_one ? Value(std::move(list)) : one_by_one(std::move(list));
 }
-Value sum(const Value& v, const Arguments&) {
+Value sum(const Value& v, const Arguments& a) {
+  const Value by = a.get(0, "attribute"), start = a.get(1, "start");
+  List items = v.elements();
+  for (Value& item : items)
+    if (by.is(K::string)) item = attribute_of(item, by.text());
+  if (!start.is(K::undefined)) items.insert(items.begin(), start);
   double real = 0;
   int64_t whole = 0;
   bool is_real = false;
-  for (const Value& item : v.elements()) {
+  for (const Value& item : items) {
     is_real |= item.is(K::real), real += item.real();
     if (__builtin_add_overflow(whole, item.is(K::real) ? 0 : item.integer(), &whole)) throw TemplateError("a whole number is too large");
   }
@@ -167,8 +202,8 @@ Arguments behind(const Arguments& arguments, size_t first) {
   return rest;
 }
 // Without regard to case, where texts are asked for so: Jinja's default.
-Value comparable(const Value& value, const Arguments& a, size_t at) {
-  const Value by = a.get(100, "attribute");
+Value comparable(const Value& value, const Arguments& a, size_t at) {   // `at`: the number of the parameter case_sensitive, before attribute
+  const Value by = a.get(at + 1, "attribute");
   const Value of = by.is(K::string) ? attribute_of(value, by.text()) : value;
   return of.is(K::string) && !a.get(at, "case_sensitive").is_true() ? Value(lower(of.text())) : of;
 }
@@ -190,17 +225,12 @@ std::string key_of(const Value& value) {
       return std::fabs(real) < 9e18 && real == std::floor(real) ? fmt::format("{}", static_cast<int64_t>(real)) : value.repr();
     }
     case K::list: {
-      std::string key = value.is_tuple() ? "(" : "[";
+      if (!value.is_tuple()) throw TemplateError("unique cannot compare lists; Python has no hash of them");
+      std::string key = "(";
       for (const Value& item : value.list()) check_length((key += key_of(item)) += ',');
       return key;
     }
-    case K::mapping: {
-      std::map<std::string, std::string> members;
-      for (const auto& [name, member] : value.members()) members[Value(name).repr()] = key_of(member);
-      std::string key = "{";
-      for (const auto& [name, member] : members) check_length(((key += name) += member) += ',');
-      return key;
-    }
+    case K::mapping: throw TemplateError("unique cannot compare mappings; Python has no hash of them");
     default: return value.repr();
   }
 }
@@ -209,7 +239,7 @@ Value unique(const Value& v, const Arguments& a) {
   std::set<std::string> seen;
   for (const Value& item : v.elements())
     if (seen.insert(key_of(comparable(item, a, 0))).second) list.push_back(item);
-  return list;
+  return one_by_one(std::move(list));
 }
 // What filters of lists go over: of anything that counts as false, nothing, as in Jinja.
 List elements_or_none(const Value& value) { return value.is_true() ? value.elements() : List(); }
@@ -223,10 +253,11 @@ Value chosen(const Value& v, const Arguments& a) {
     const bool holds = a.values.size() > test ? apply_test(a.values[test].text(), of, behind(a, test + 1)) : of.is_true();
     if (holds == wanted) list.push_back(item);
   }
-  return list;
+  return one_by_one(std::move(list));
 }
 Value mapped(const Value& v, const Arguments& a) {
   List list;
+  if (a.values.empty()) check_arguments("map", a, "attribute default");
   const Value attribute = a.get(100, "attribute"), standard = a.get(100, "default");
   for (const Value& item : elements_or_none(v)) {
     if (a.values.empty()) {
@@ -236,25 +267,36 @@ Value mapped(const Value& v, const Arguments& a) {
       list.push_back(apply_filter(a.values[0].text(), item, behind(a, 1)));
     }
   }
-  return list;
+  return one_by_one(std::move(list));
 }
 template <bool largest>
-Value extreme(const Value& v, const Arguments&) {
+Value extreme(const Value& v, const Arguments& a) {
   const List list = v.elements();
   if (list.empty()) return Value::undefined("the smallest or largest of nothing");
-  return largest ? *std::max_element(list.begin(), list.end()) : *std::min_element(list.begin(), list.end());
+  size_t best = 0;
+  List keys;
+  for (const Value& item : list) keys.push_back(comparable(item, a, 0));
+  for (size_t i = 1; i < keys.size(); ++i)
+    if (largest ? keys[best] < keys[i] : keys[i] < keys[best]) best = i;
+  return list[best];
 }
 
-using Filter = Value (*)(const Value&, const Arguments&);
+// The names of a filter's parameters, as check_arguments takes them; null: they are another filter's or a test's.
+struct Filter {
+  Value (*of)(const Value&, const Arguments&);
+  const char* parameters = "";
+};
 const std::map<std::string, Filter>& filters() {
   static const std::map<std::string, Filter> all = {
-      {"abs", absolute}, {"attr", attribute}, {"capitalize", of_text<capitalize>}, {"count", length}, {"d", or_default}, {"default", or_default},
-      {"dictsort", items_by_name}, {"first", first}, {"float", real_number}, {"indent", with_indent}, {"int", whole_number}, {"items", items},
-      {"join", in_one}, {"last", last}, {"length", length}, {"list", elements}, {"lower", of_text<lower>}, {"map", mapped}, {"max", extreme<true>},
-      {"min", extreme<false>}, {"reject", chosen<false, false>}, {"rejectattr", chosen<true, false>}, {"replace", with_replaced},
-      {"reverse", reversed}, {"round", rounded}, {"safe", as_text}, {"select", chosen<false, true>}, {"selectattr", chosen<true, true>},
-      {"sort", in_order}, {"string", as_text}, {"sum", sum}, {"title", titled}, {"tojson", as_json}, {"trim", trimmed}, {"unique", unique},
-      {"upper", of_text<upper>},
+      {"abs", {absolute}}, {"attr", {attribute, "name"}}, {"capitalize", {of_text<capitalize>}}, {"count", {length}}, {"d", {or_default, "default_value boolean"}},
+      {"default", {or_default, "default_value boolean"}}, {"dictsort", {items_in_order, "case_sensitive by reverse"}}, {"first", {first}}, {"float", {real_number, "default"}},
+      {"indent", {with_indent, "width first blank"}}, {"int", {whole_number, "default base"}}, {"items", {items}}, {"join", {in_one, "d attribute"}}, {"last", {last}},
+      {"length", {length}}, {"list", {elements}}, {"lower", {of_text<lower>}}, {"map", {mapped, nullptr}}, {"max", {extreme<true>, "case_sensitive attribute"}},
+      {"min", {extreme<false>, "case_sensitive attribute"}}, {"reject", {chosen<false, false>, nullptr}}, {"rejectattr", {chosen<true, false>, nullptr}},
+      {"replace", {with_replaced, "old new count"}}, {"reverse", {reversed}}, {"round", {to_digits, "precision method"}}, {"safe", {as_text}},
+      {"select", {chosen<false, true>, nullptr}}, {"selectattr", {chosen<true, true>, nullptr}}, {"sort", {in_order, "reverse case_sensitive attribute"}},
+      {"string", {as_text}}, {"sum", {sum, "attribute start"}}, {"title", {titled}}, {"tojson", {as_json, "ensure_ascii indent separators sort_keys"}},
+      {"trim", {trimmed, "chars"}}, {"unique", {unique, "case_sensitive attribute"}}, {"upper", {of_text<upper>}},
   };
   return all;
 }
@@ -264,7 +306,8 @@ const std::map<std::string, Filter>& filters() {
 Value apply_filter(const std::string& name, const Value& value, const Arguments& arguments) {
   const auto found = filters().find(name);
   if (found == filters().end()) throw TemplateError(fmt::format("filter '{}' is not known here", name));
-  return found->second(value, arguments);
+  if (found->second.parameters) check_arguments("filter '" + name + "'", arguments, found->second.parameters);
+  return found->second.of(value, arguments);
 }
 
 }  // namespace command::chat

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "letters.h"
+#include "numbers.h"
 #include "texts.h"
 
 namespace command::chat {
@@ -20,8 +22,10 @@ const std::map<std::string, Test>& tests() {
       {"callable", [](const Value& v, const Arguments&) { return v.is(K::function); }},
       {"defined", [](const Value& v, const Arguments&) { return !v.is(K::undefined); }},
       {"divisibleby", [](const Value& v, const Arguments& a) {
-         const int64_t by = a.get(0, "num").integer();
-         if (by == 0) throw TemplateError("division by 0");
+         const Value num = a.get(0, "num");
+         if (num.real() == 0) throw TemplateError("division by 0");
+         if (v.is(K::real) || num.is(K::real)) return floor_remainder(v.real(), num.real()) == 0;
+         const int64_t by = num.integer();
          return by == -1 || v.integer() % by == 0;
        }},
       {"eq", [](const Value& v, const Arguments& a) { return v == a.get(0, "b"); }},
@@ -32,20 +36,20 @@ const std::map<std::string, Test>& tests() {
       {"gt", [](const Value& v, const Arguments& a) { return a.get(0, "b") < v; }},
       {"in", [](const Value& v, const Arguments& a) { return a.get(0, "seq").contains(v); }},
       {"integer", [](const Value& v, const Arguments&) { return v.is(K::integer); }},
-      {"iterable", [](const Value& v, const Arguments&) { return v.is(K::string) || v.is(K::list) || v.is(K::mapping) || v.is(K::undefined); }},
+      {"iterable", [](const Value& v, const Arguments&) { return v.is(K::string) || v.is(K::list) || (v.is(K::mapping) && !v.is_space()) || v.is(K::undefined); }},
       {"le", [](const Value& v, const Arguments& a) { return !(a.get(0, "b") < v); }},
-      {"lower", [](const Value& v, const Arguments&) { return lower(v.str()) == v.str() && upper(v.str()) != v.str(); }},
+      {"lower", [](const Value& v, const Arguments&) { return is_all_lower(v.str()); }},
       {"lt", [](const Value& v, const Arguments& a) { return v < a.get(0, "b"); }},
       {"mapping", [](const Value& v, const Arguments&) { return v.is(K::mapping) && !v.is_space(); }},
       {"ne", [](const Value& v, const Arguments& a) { return !(v == a.get(0, "b")); }},
       {"none", [](const Value& v, const Arguments&) { return v.is(K::none); }},
       {"number", [](const Value& v, const Arguments&) { return v.is_number(); }},
       {"odd", [](const Value& v, const Arguments&) { return std::fabs(std::fmod(v.real(), 2)) == 1; }},
-      {"sequence", [](const Value& v, const Arguments&) { return v.is(K::string) || v.is(K::list) || v.is(K::mapping) || v.is(K::undefined); }},
+      {"sequence", [](const Value& v, const Arguments&) { return v.is(K::string) || (v.is(K::list) && !v.is_series()) || (v.is(K::mapping) && !v.is_space()) || v.is(K::undefined); }},
       {"string", [](const Value& v, const Arguments&) { return v.is(K::string); }},
       {"true", [](const Value& v, const Arguments&) { return v.is(K::boolean) && v.is_true(); }},
       {"undefined", [](const Value& v, const Arguments&) { return v.is(K::undefined); }},
-      {"upper", [](const Value& v, const Arguments&) { return upper(v.str()) == v.str() && lower(v.str()) != v.str(); }},
+      {"upper", [](const Value& v, const Arguments&) { return is_all_upper(v.str()); }},
   };
   return all;
 }
@@ -58,36 +62,52 @@ std::string known_name(const std::string& name) {
   return found == same.end() ? name : found->second;
 }
 
-using Method = Value (*)(const Value&, const Arguments&);
-const std::map<std::string, Method>& methods_of_texts() {
-  static const std::map<std::string, Method> all = {
-      {"capitalize", [](const Value& v, const Arguments&) -> Value { return capitalize(v.text()); }},
-      {"count", [](const Value& v, const Arguments& a) -> Value { return count_of(a.get(0, "").text(), v.text()); }},
-      {"endswith", [](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), false); }},
-      {"find", [](const Value& v, const Arguments& a) -> Value {
+// `parameters`: their names, apart by spaces; one that begins with _ cannot be given by its name.
+struct Method {
+  Value (*of)(const Value&, const Arguments&);
+  const char* parameters = "";
+};
+using Methods = std::map<std::string, Method>;
+const Methods& methods_of_texts() {
+  static const Methods all = {
+      {"capitalize", {[](const Value& v, const Arguments&) -> Value { return capitalize(v.text()); }}},
+      {"casefold", {[](const Value& v, const Arguments&) -> Value { return casefold(v.text()); }}},
+      {"count", {[](const Value& v, const Arguments& a) -> Value { return count_of(a.get(0, "").text(), v.text()); }, "_sub"}},
+      {"endswith", {[](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), false); }, "_suffix"}},
+      {"find", {[](const Value& v, const Arguments& a) -> Value {
          const size_t at = v.text().find(a.get(0, "").text());
          return at == std::string::npos ? int64_t{-1} : static_cast<int64_t>(characters(std::string_view(v.text()).substr(0, at)).size()) - 1;
-       }},
-      {"join", [](const Value& v, const Arguments& a) -> Value { return joined(a.get(0, "").elements(), v.text()); }},
-      {"lower", [](const Value& v, const Arguments&) -> Value { return lower(v.text()); }},
-      {"lstrip", [](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "chars")), true, false); }},
-      {"removeprefix", [](const Value& v, const Arguments& a) -> Value {
+       }, "_sub"}},
+      {"islower", {[](const Value& v, const Arguments&) -> Value { return is_all_lower(v.text()); }}},
+      {"isupper", {[](const Value& v, const Arguments&) -> Value { return is_all_upper(v.text()); }}},
+      {"join", {[](const Value& v, const Arguments& a) -> Value {
+         const List parts = a.get(0, "").elements();
+         for (const Value& part : parts) part.text();   // as Python, which joins nothing but strings
+         return joined(parts, v.text());
+       }, "_iterable"}},
+      {"lower", {[](const Value& v, const Arguments&) -> Value { return lower(v.text()); }}},
+      {"lstrip", {[](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "")), true, false); }, "_chars"}},
+      {"removeprefix", {[](const Value& v, const Arguments& a) -> Value {
          const std::string affix = a.get(0, "").text();
          return v.text().starts_with(affix) ? v.text().substr(affix.size()) : v.text();
-       }},
-      {"removesuffix", [](const Value& v, const Arguments& a) -> Value {
+       }, "_prefix"}},
+      {"removesuffix", {[](const Value& v, const Arguments& a) -> Value {
          const std::string affix = a.get(0, "").text();
          return v.text().ends_with(affix) ? v.text().substr(0, v.text().size() - affix.size()) : v.text();
-       }},
-      {"replace", [](const Value& v, const Arguments& a) -> Value { return replaced(v.text(), a.get(0, "").text(), a.get(1, "").text(), integer_or(a.get(2, "count"), -1)); }},
-      {"rsplit", [](const Value& v, const Arguments& a) -> Value { return split_from_end(v.text(), text_or_nothing(a.get(0, "sep")), integer_or(a.get(1, "maxsplit"), -1)); }},
-      {"rstrip", [](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "chars")), false, true); }},
-      {"split", [](const Value& v, const Arguments& a) -> Value { return split(v.text(), text_or_nothing(a.get(0, "sep")), integer_or(a.get(1, "maxsplit"), -1)); }},
-      {"splitlines", [](const Value& v, const Arguments&) -> Value { return lines_of(v.text()); }},
-      {"startswith", [](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), true); }},
-      {"strip", [](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "chars")), true, true); }},
-      {"title", [](const Value& v, const Arguments&) -> Value { return title(v.text(), [](uint32_t c) { return !is_letter(c); }); }},
-      {"upper", [](const Value& v, const Arguments&) -> Value { return upper(v.text()); }},
+       }, "_suffix"}},
+      {"replace", {[](const Value& v, const Arguments& a) -> Value { return replaced(v.text(), a.get(0, "").text(), a.get(1, "").text(), integer_or(a.get(2, "count"), -1)); },
+                   "_old _new count"}},
+      {"rsplit", {[](const Value& v, const Arguments& a) -> Value { return split_from_end(v.text(), text_or_nothing(a.get(0, "sep")), integer_or(a.get(1, "maxsplit"), -1)); },
+                  "sep maxsplit"}},
+      {"rstrip", {[](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "")), false, true); }, "_chars"}},
+      {"split", {[](const Value& v, const Arguments& a) -> Value { return split(v.text(), text_or_nothing(a.get(0, "sep")), integer_or(a.get(1, "maxsplit"), -1)); },
+                 "sep maxsplit"}},
+      {"splitlines", {[](const Value& v, const Arguments& a) -> Value { return lines_of(v.text(), a.get(0, "keepends").is_true()); }, "keepends"}},
+      {"startswith", {[](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), true); }, "_prefix"}},
+      {"strip", {[](const Value& v, const Arguments& a) -> Value { return stripped(v.text(), text_or_nothing(a.get(0, "")), true, true); }, "_chars"}},
+      {"swapcase", {[](const Value& v, const Arguments&) -> Value { return swapcase(v.text()); }}},
+      {"title", {[](const Value& v, const Arguments&) -> Value { return title(v.text()); }}},
+      {"upper", {[](const Value& v, const Arguments&) -> Value { return upper(v.text()); }}},
   };
   return all;
 }
@@ -96,27 +116,28 @@ List values_of(const Value& mapping) {
   for (const auto& [name, member] : mapping.members()) list.push_back(member);
   return list;
 }
-const std::map<std::string, Method>& methods_of_mappings() {
-  static const std::map<std::string, Method> all = {
-      {"get", [](const Value& v, const Arguments& a) {
+const Methods& methods_of_mappings() {
+  using Series = Value::Series;
+  static const Methods all = {
+      {"get", {[](const Value& v, const Arguments& a) {
          const Value key = a.get(0, ""), standard = a.get(1, "");
          const Value* found = key.is(K::string) ? v.member(key.text()) : nullptr;
          return found ? *found : standard.is(K::undefined) ? Value::none() : standard;
-       }},
-      {"items", [](const Value& v, const Arguments&) -> Value { return items_of(v); }},
-      {"keys", [](const Value& v, const Arguments&) -> Value { return v.elements(); }},
-      {"values", [](const Value& v, const Arguments&) -> Value { return values_of(v); }},
+       }, "_key _default"}},
+      {"items", {[](const Value& v, const Arguments&) -> Value { return Value::series(items_of(v), Series::items); }}},
+      {"keys", {[](const Value& v, const Arguments&) -> Value { return Value::series(v.elements(), Series::keys); }}},
+      {"values", {[](const Value& v, const Arguments&) -> Value { return Value::series(values_of(v), Series::values); }}},
   };
   return all;
 }
-const std::map<std::string, Method>& methods_of_lists() {
-  static const std::map<std::string, Method> all = {
-      {"count", [](const Value& v, const Arguments& a) -> Value { return static_cast<int64_t>(std::count(v.list().begin(), v.list().end(), a.get(0, ""))); }},
-      {"index", [](const Value& v, const Arguments& a) -> Value {
+const Methods& methods_of_lists() {
+  static const Methods all = {
+      {"count", {[](const Value& v, const Arguments& a) -> Value { return static_cast<int64_t>(std::count(v.list().begin(), v.list().end(), a.get(0, ""))); }, "_value"}},
+      {"index", {[](const Value& v, const Arguments& a) -> Value {
          const auto found = std::find(v.list().begin(), v.list().end(), a.get(0, ""));
          if (found == v.list().end()) throw TemplateError("a list has no such value");
          return static_cast<int64_t>(found - v.list().begin());
-       }},
+       }, "_value"}},
   };
   return all;
 }
@@ -154,12 +175,25 @@ bool apply_test(const std::string& name, const Value& value, const Arguments& ar
   return found->second(value, arguments);
 }
 
+void check_arguments(const std::string& of, const Arguments& given, std::string_view parameters) {
+  const List known = split(std::string(parameters), {}, -1);
+  if (given.values.size() > known.size()) throw TemplateError(fmt::format("{} takes at most {} arguments here, found {}", of, known.size(), given.values.size()));
+  for (const auto& [name, value] : given.named) {
+    const auto found = std::find(known.begin(), known.end(), Value(name));
+    if (found == known.end() || name.starts_with('_')) throw TemplateError(fmt::format("{} has no argument '{}' here", of, name));
+    if (static_cast<size_t>(found - known.begin()) < given.values.size()) throw TemplateError(fmt::format("{} has its argument '{}' twice", of, name));
+  }
+}
+
 std::optional<Value> method_of(const Value& value, const std::string& name) {
-  if (!value.is(K::string) && !value.is(K::list) && (!value.is(K::mapping) || value.is_space())) return std::nullopt;
+  if (!value.is(K::string) && (!value.is(K::list) || value.is_series()) && (!value.is(K::mapping) || value.is_space())) return std::nullopt;
   const auto& all = value.is(K::string) ? methods_of_texts() : value.is(K::list) ? methods_of_lists() : methods_of_mappings();
   const auto found = all.find(name);
   if (found == all.end()) return std::nullopt;
-  return Value(Function([value, method = found->second](const Arguments& a) { return method(value, a); }));
+  return Value(Function([value, name, method = found->second](const Arguments& a) {
+    check_arguments(name + "()", a, method.parameters);
+    return method.of(value, a);
+  }));
 }
 
 Members known_functions() {

@@ -8,6 +8,7 @@
 
 #include "filters.h"
 #include "functions.h"
+#include "numbers.h"
 
 namespace command::chat {
 namespace {
@@ -57,7 +58,7 @@ class Interpreter {
   // What goes over a value, or makes it, takes. All that is made is counted, so that it bounds memory too.
   static size_t work_of(const Value& value) {
     if (value.is(K::string)) return value.parts() - 1;
-    return std::max(value.parts() / 16, value.is(K::list) ? value.list().size() / 2 : 0);
+    return std::max(value.parts() / 16, value.element_count() / 2);
   }
   static size_t work_to_find(const Value& of) { return of.is(K::mapping) ? of.members().size() / 16 : 0; }   // one by one
   Value counted(Value made) {
@@ -286,6 +287,7 @@ class Interpreter {
     }
     if (of.is(K::undefined)) of.text();
     if (key.is(K::string)) return attribute(of, key.text());
+    if (of.is(K::list) && of.is_series()) return Value::undefined("an element of what has no places");
     const std::vector<size_t> places = of.is(K::string) ? characters(of.text()) : std::vector<size_t>();
     const auto count = of.is(K::string) ? static_cast<int64_t>(places.size()) - 1 : static_cast<int64_t>(of.list().size());
     int64_t at = key.integer();
@@ -302,6 +304,7 @@ class Interpreter {
       return value.is(K::none) ? std::nullopt : std::optional(value.integer());
     };
     if (of.is(K::mapping)) throw TemplateError("a mapping has no slices");
+    if (of.is(K::list) && of.is_series()) return Value::undefined("a part of what has no places");
     const bool is_text = of.is(K::string);
     const std::vector<size_t> places = is_text ? characters(of.text()) : std::vector<size_t>();
     const List elements = is_text ? List() : of.elements();
@@ -337,11 +340,15 @@ class Interpreter {
     if (e.text == "~") return left.str() + right.str();
     if (e.text == "+" && left.is(K::string)) return left.text() + right.text();
     if (e.text == "+" && left.is(K::list)) {
+      if (!right.is(K::list) || left.is_series() || right.is_series() || left.is_tuple() != right.is_tuple())
+        throw TemplateError("+ needs two lists or two tuples");
       List all = left.list();
       all.insert(all.end(), right.list().begin(), right.list().end());
       count_work(all.size() / 2);
       return {std::move(all), left.is_tuple()};
     }
+    if (e.text == "*" && left.is(K::list) && !left.is_series()) return repeated(left, right.integer());
+    if (e.text == "*" && right.is(K::list) && !right.is_series()) return repeated(right, left.integer());
     if (e.text == "*" && left.is(K::string)) return repeated(left.text(), right.integer());
     if (e.text == "*" && right.is(K::string)) return repeated(right.text(), left.integer());
     if (e.text == "%" && left.is(K::string)) throw TemplateError("formatting by % is not known here");
@@ -354,6 +361,13 @@ class Interpreter {
     for (int64_t i = 0; i < times; ++i) all += text;
     return all;
   }
+  Value repeated(const Value& list, int64_t times) {
+    if (times > 0 && !list.list().empty() && static_cast<uint64_t>(times) > longest_list / list.list().size()) throw TemplateError("a list is too long");
+    List all;
+    for (int64_t i = 0; i < times; ++i) all.insert(all.end(), list.list().begin(), list.list().end());
+    count_work(all.size() / 2);
+    return {std::move(all), list.is_tuple()};
+  }
   static Value number(const std::string& op, const Value& left, const Value& right) {
     const bool is_real = left.is(K::real) || right.is(K::real) || op == "/" || (op == "**" && right.real() < 0);
     if ((op == "/" || op == "//" || op == "%") && right.real() == 0) throw TemplateError("division by 0");
@@ -363,8 +377,8 @@ class Interpreter {
       if (op == "-") return a - b;
       if (op == "*") return a * b;
       if (op == "/") return a / b;
-      if (op == "//") return std::floor(a / b);
-      if (op == "%") return a - b * std::floor(a / b);
+      if (op == "//") return floor_quotient(a, b);
+      if (op == "%") return floor_remainder(a, b);
       return std::pow(a, b);
     }
     const int64_t a = left.integer(), b = right.integer();

@@ -1,7 +1,5 @@
 #include "texts.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <set>
 
@@ -11,24 +9,11 @@
 namespace command::chat {
 namespace {
 
-std::string with_characters(const std::string& text, int32_t (*of)(int32_t)) {
-  std::string result;
-  for (size_t at = 0; at < text.size();) {
-    const Character c = first_character(std::string_view(text).substr(at));
-    append_utf8(result, static_cast<uint32_t>(of(static_cast<int32_t>(c.code))));
-    at += c.bytes;
-  }
-  return result;
-}
-
 // While a list is made, as check_length is asked while a text is.
 void add_part(List& parts, std::string part) {
   if (parts.size() >= longest_list) throw TemplateError("a list is too long");
   parts.push_back(std::move(part));
 }
-
-// As Python's strip has it.
-bool is_white(uint32_t code) { return is_space(code) || (code >= 0x1c && code <= 0x1f); }
 
 template <class IsStripped>
 std::string_view stripped_of(std::string_view text, const IsStripped& is_stripped, bool at_begin, bool at_end) {
@@ -47,28 +32,8 @@ std::string_view stripped_of(std::string_view text, const IsStripped& is_strippe
 
 }  // namespace
 
-bool is_letter(uint32_t code) {
-  const auto category = utf8proc_category(static_cast<int32_t>(code));
-  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LT;
-}
+bool is_white(uint32_t code) { return is_space(code) || (code >= 0x1c && code <= 0x1f); }
 
-std::string upper(const std::string& text) { return with_characters(text, utf8proc_toupper); }
-std::string lower(const std::string& text) { return with_characters(text, utf8proc_tolower); }
-std::string capitalize(const std::string& text) {
-  const std::vector<size_t> at = characters(text);
-  return at.size() < 2 ? text : upper(text.substr(0, at[1])) + lower(text.substr(at[1]));
-}
-std::string title(const std::string& text, bool (*is_between)(uint32_t)) {
-  std::string result;
-  bool begins = true;
-  for (size_t at = 0; at < text.size();) {
-    const Character c = first_character(std::string_view(text).substr(at));
-    append_utf8(result, static_cast<uint32_t>(begins ? utf8proc_totitle(static_cast<int32_t>(c.code)) : utf8proc_tolower(static_cast<int32_t>(c.code))));
-    begins = is_between(c.code);
-    at += c.bytes;
-  }
-  return result;
-}
 std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end) {
   if (!given) return std::string(stripped_of(text, is_white, at_begin, at_end));
   std::set<uint32_t> codes;
@@ -92,7 +57,7 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
   std::string_view rest = stripped_of(text, is_white, true, false);   // by white space, of which any amount is one
   while (!rest.empty()) {
     if (most-- == 0) {
-      add_part(parts, std::string(stripped_of(rest, is_white, false, true)));
+      add_part(parts, std::string(rest));
       break;
     }
     size_t end = 0;
@@ -118,13 +83,21 @@ List split_from_end(const std::string& text, const std::optional<std::string>& b
   std::reverse(parts.begin(), parts.end());
   return parts;
 }
-List lines_of(const std::string& text) {
+List lines_of(const std::string& text, bool keeps_ends) {
+  const auto ends_line = [](uint32_t code) {
+    return (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 || code == 0x2029;
+  };
   List lines;
+  size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find_first_of("\n\r", at), text.size());
-    add_part(lines, text.substr(at, end - at));
-    at = end + (text.compare(end, 2, "\r\n") == 0 ? 2 : 1);
+    const Character c = first_character(std::string_view(text).substr(at));
+    const size_t end = at;
+    at += text.compare(at, 2, "\r\n") == 0 ? 2 : c.bytes;
+    if (!ends_line(c.code)) continue;
+    add_part(lines, text.substr(begin, (keeps_ends ? at : end) - begin));
+    begin = at;
   }
+  if (begin < text.size()) add_part(lines, text.substr(begin));
   return lines;
 }
 std::string replaced(const std::string& text, const std::string& from, const std::string& to, int64_t most) {
@@ -148,15 +121,16 @@ std::string joined(const List& list, const std::string& by) {
 }
 bool any_affix(const std::string& text, const Value& affix, bool at_begin) {
   const auto has = [&](const Value& v) { return at_begin ? text.starts_with(v.text()) : text.ends_with(v.text()); };
+  if (affix.is(Value::Kind::list) && !affix.is_tuple()) throw TemplateError("expected a string or a tuple of strings, found a list");
   return affix.is(Value::Kind::list) ? std::any_of(affix.list().begin(), affix.list().end(), has) : has(affix);
 }
 std::string indented(const std::string& text, const std::string& by, bool first, bool blank) {
   std::string result;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const bool indents = at == 0 ? first : blank || end > at;
-    check_length(((result += at > 0 ? "\n" : "") += indents ? by : "").append(text, at, end - at));
-    at = end + 1;
+  bool is_first = true;
+  for (const Value& line : lines_of(text + "\n")) {
+    const bool indents = is_first ? first : blank || !line.text().empty();
+    check_length(((result += is_first ? "" : "\n") += indents ? by : "") += line.text());
+    is_first = false;
   }
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "../tokenizer/unicode.h"
 #include "../utf8.h"
+#include "letters.h"
 
 namespace command::chat {
 
@@ -28,13 +29,17 @@ std::string of_real(double d) {
 std::string python_string(const std::string& s) {
   const char quote = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
   std::string text(1, quote);
-  for (const char c : s) {
-    if (c == quote || c == '\\') (text += '\\') += c;
-    else if (c == '\n') text += "\\n";
-    else if (c == '\t') text += "\\t";
-    else if (c == '\r') text += "\\r";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) text += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else text += c;
+  for (std::string_view rest = s; !rest.empty();) {
+    const Character c = first_character(rest);
+    const std::string_view as_it_is = rest.substr(0, c.bytes);
+    rest.remove_prefix(c.bytes);
+    if (c.code == static_cast<unsigned char>(quote) || c.code == '\\') (text += '\\') += as_it_is;
+    else if (c.code == '\n') text += "\\n";
+    else if (c.code == '\t') text += "\\t";
+    else if (c.code == '\r') text += "\\r";
+    else if (is_printable(c.code)) text += as_it_is;
+    else if (c.code < 0x100) text += fmt::format("\\x{:02x}", c.code);
+    else text += c.code < 0x10000 ? fmt::format("\\u{:04x}", c.code) : fmt::format("\\U{:08x}", c.code);
   }
   return text + quote;
 }
@@ -56,7 +61,7 @@ std::string json_string_of(const std::string& s, bool ascii) {
     else if (c == '\r') text += "\\r";
     else if (c == '\b') text += "\\b";
     else if (c == '\f') text += "\\f";
-    else if (static_cast<unsigned char>(c) < 0x20) text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || (ascii && c == 0x7F)) text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     else text += c;
   }
   return text + '"';
@@ -92,6 +97,12 @@ void Value::hold(const Value& part) {
   depth_ = std::max(depth_, part.depth_ + 1);
   if (depth_ > deepest_value) throw TemplateError("a value is nested too deeply");
 }
+Value Value::series(List l, Series kind) {
+  Value v(std::move(l));
+  v.series_ = kind;
+  if (kind == Series::once) v.is_used_ = std::make_shared<bool>(false);
+  return v;
+}
 Value Value::space(Members m) {
   Value v(std::move(m));
   v.is_space_ = true;
@@ -113,7 +124,7 @@ bool Value::is_true() const {
     case K::boolean: case K::integer: return integer_ != 0;
     case K::real: return real_ != 0;
     case K::string: return !text_->empty();
-    case K::list: return !list_->empty();
+    case K::list: return series_ == Series::once || !list_->empty();
     case K::mapping: return !members_->empty();
     default: return true;
   }
@@ -133,6 +144,7 @@ const std::string& Value::text() const {
 }
 const List& Value::list() const {
   if (kind_ != K::list) fail("a list");
+  if (series_ == Series::once) throw TemplateError("expected a list, found what a filter gives one by one; `| list` makes a list of it");
   return *list_;
 }
 const Members& Value::members() const {
@@ -175,37 +187,44 @@ std::string Value::repr() const {
     case K::real: return of_real(real_);
     case K::string: return python_string(*text_);
     case K::list:
-      for (const Value& v : *list_) add(v.repr());
+      for (const Value& v : list()) add(v.repr());
+      if (is_series()) return fmt::format("dict_{}([{}])", series_ == Series::keys ? "keys" : series_ == Series::values ? "values" : "items", text);
       return is_tuple_ ? "(" + text + (list_->size() == 1 ? ",)" : ")") : "[" + text + "]";
     case K::mapping:
       for (const auto& [name, value] : *members_) add(python_string(name) + ": " + value.repr());
-      return "{" + text + "}";
+      return is_space_ ? "<Namespace {" + text + "}>" : "{" + text + "}";
     default: throw TemplateError("a function has no text");
   }
 }
 
-std::string Value::json(JsonForm form, int depth) const {
-  const int indent = form.indent;
+std::string Value::json(const JsonForm& form, int depth) const {
   switch (kind_) {
     case K::none: return "null";
     case K::boolean: return integer_ ? "true" : "false";
     case K::string: return json_string_of(*text_, form.ascii);
-    case K::integer: case K::real: return repr();
+    case K::integer: return repr();
+    case K::real: return std::isnan(real_) ? "NaN" : std::isinf(real_) ? (real_ > 0 ? "Infinity" : "-Infinity") : repr();
     case K::list: case K::mapping: break;
     default: fail("what JSON has");
   }
-  const auto line = [&](int d) { return "\n" + std::string(static_cast<size_t>(indent * d), ' '); };
+  if (is_series() || is_space_) throw TemplateError("what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
+  const auto add_line = [&](std::string& to, int d) {
+    to += '\n';
+    for (int i = 0; i < d; ++i) check_length(to += *form.indent);
+  };
   std::string text;
+  bool is_first = true;
   const auto add = [&](const std::string& s) {
-    if (!text.empty()) text += indent < 0 ? ", " : ",";
-    if (indent >= 0) text += line(depth + 1);
+    if (!is_first) text += form.between;
+    is_first = false;
+    if (form.indent) add_line(text, depth + 1);
     check_length(text += s);
   };
   if (kind_ == K::list)
     for (const Value& v : *list_) add(v.json(form, depth + 1));
   else
-    for (const auto& [name, value] : *members_) add(json_string_of(name, form.ascii) + ": " + value.json(form, depth + 1));
-  if (!text.empty() && indent >= 0) text += line(depth);
+    for (const auto& [name, value] : *members_) add(json_string_of(name, form.ascii) + form.behind_name + value.json(form, depth + 1));
+  if (!is_first && form.indent) add_line(text, depth);
   return kind_ == K::list ? "[" + text + "]" : "{" + text + "}";
 }
 
@@ -214,7 +233,7 @@ bool Value::operator==(const Value& other) const {
   if (kind_ != other.kind_) return false;
   switch (kind_) {
     case K::string: return *text_ == *other.text_;
-    case K::list: return is_tuple_ == other.is_tuple_ && (list_ == other.list_ || *list_ == *other.list_);
+    case K::list: return is_tuple_ == other.is_tuple_ && series_ == other.series_ && series_ != Series::once && (list_ == other.list_ || *list_ == *other.list_);
     case K::mapping: {
       if (members_ == other.members_) return true;
       if (members_->size() != other.members_->size()) return false;
@@ -233,7 +252,7 @@ bool Value::operator==(const Value& other) const {
 bool Value::operator<(const Value& other) const {
   if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
   if (kind_ == K::string && other.kind_ == K::string) return *text_ < *other.text_;   // UTF-8 keeps the order of characters
-  if (kind_ == K::list && other.kind_ == K::list) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
+  if (kind_ == K::list && other.kind_ == K::list && is_tuple_ == other.is_tuple_ && !is_series() && !other.is_series()) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
   if (kind_ == K::undefined) fail("");
   if (other.kind_ == K::undefined) other.fail("");
   throw TemplateError(fmt::format("{} and {} have no order", kind_name(), other.kind_name()));
@@ -244,7 +263,9 @@ bool Value::contains(const Value& item) const {
     case K::undefined: return false;
     case K::string: return text_->find(item.text()) != std::string::npos;
     case K::list: return std::find(list_->begin(), list_->end(), item) != list_->end();
-    case K::mapping: return item.is(K::string) && member(*item.text_) != nullptr;
+    case K::mapping:
+      if (item.is(K::mapping) || (item.is(K::list) && !item.is_tuple())) throw TemplateError("a list or a mapping is no key of a mapping");
+      return item.is(K::string) && member(*item.text_) != nullptr;
     default: fail("a string, a list or a mapping");
   }
 }
@@ -253,7 +274,7 @@ List Value::elements() const {
   List all;
   switch (kind_) {
     case K::undefined: return all;
-    case K::list: return *list_;
+    case K::list: return is_used_ && std::exchange(*is_used_, true) ? all : *list_;
     case K::mapping:
       for (const auto& [name, value] : *members_) all.push_back(name);
       return all;

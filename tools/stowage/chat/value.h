@@ -45,6 +45,10 @@ class Value {
   Value(List l, bool is_tuple = false);
   Value(Members m);
   Value(Function f);
+  // What Python gives element by element, and writes otherwise than a list: dict's keys(), values() and items(), and what filters like map give,
+  // which can be gone over once.
+  enum class Series : uint8_t { none, keys, values, items, once };
+  static Value series(List l, Series kind);
   static Value space(Members m);   // a namespace: its members may be set, and all that hold it see that
 
   Kind kind() const { return kind_; }
@@ -52,6 +56,7 @@ class Value {
   bool is_number() const { return kind_ == Kind::boolean || kind_ == Kind::integer || kind_ == Kind::real; }
   bool is_tuple() const { return is_tuple_; }
   bool is_space() const { return is_space_; }
+  bool is_series() const { return series_ != Series::none; }
   bool is_true() const;
   // Of the kinds that they are for; throw a TemplateError otherwise.
   int64_t integer() const;
@@ -63,12 +68,13 @@ class Value {
   const Function& function() const;
   const Value* member(std::string_view key) const;   // null where there is none
   size_t parts() const { return parts_; }
+  size_t element_count() const { return list_ ? list_->size() : 0; }   // of a list
 
   // As Python's str() and repr(), and as JSON, in a line or indented.
   std::string str() const;
   std::string repr() const;
-  struct JsonForm { int indent = -1; bool ascii = false; };
-  std::string json(JsonForm form = {-1, false}, int depth = 0) const;
+  struct JsonForm { std::optional<std::string> indent = {}; bool ascii = false; std::string between = ", ", behind_name = ": "; };
+  std::string json(const JsonForm& form, int depth = 0) const;
   const char* kind_name() const;
 
   bool operator==(const Value& other) const;
@@ -82,6 +88,8 @@ class Value {
 
   Kind kind_ = Kind::undefined;
   bool is_tuple_ = false, is_space_ = false;
+  Series series_ = Series::none;
+  std::shared_ptr<bool> is_used_ = {};        // Series::once: gone over already
   int depth_ = 0;                             // of lists and mappings in each other
   size_t parts_ = 1;                          // of all that is in it, as often as it is, and 256 bytes of a text each: what comparing or writing all of it takes
   int64_t integer_ = 0;

@@ -20,5 +20,6 @@ void add_calibrate(CLI::App& application);
 void add_merge(CLI::App& application);
 void add_tokenize(CLI::App& application);
 void add_pack(CLI::App& application);
+void add_help(CLI::App& application);
 
 }  // namespace command

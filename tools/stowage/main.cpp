@@ -64,7 +64,7 @@ int main(int count, char** words) {
       "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
   application.footer(
       "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit.\n"
-      "`stowage COMMAND --help` explains a command.");
+      "`stowage COMMAND --help` explains a command, and `stowage help` shows the guide.");
   command::add_plan(application);
   command::add_train(application, count > 0 ? words[0] : "stowage");
   command::add_eval(application);
@@ -76,6 +76,7 @@ int main(int count, char** words) {
   command::add_merge(application);
   command::add_tokenize(application);
   command::add_pack(application);
+  command::add_help(application);
   CLI::App& train = *application.get_subcommand("train");
   train.formatter(std::make_shared<Help>(" (required unless --resume)"));   // which brings what the run was given
   try {

@@ -677,13 +677,17 @@ typedef struct stw_dataset_options {
   uint32_t task;             /* with labels: STW_TASK_* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For
                                 LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead: of LABELS how
                                 much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none */
+  uint32_t in_order;         /* 1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token
+                                on, the last one shorter: each token but the first is a target once */
+  uint32_t reserved;         /* 0 */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
   uint32_t struct_size;
   uint32_t tokenizer;
   uint64_t training_tokens, evaluation_tokens;   /* of held_out; with marks, from the nearest document on */
-  uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; else 0 */
+  uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; with in_order: evaluation_samples
+                                                    hold every token once; else 0 */
   uint64_t content_hash;     /* XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint
                                 has the bits of one that was never stopped if this is the same too */
 } stw_dataset_info;
@@ -731,6 +735,7 @@ typedef struct stw_progress {
                                 (P - R) / n, simpo and orpo by P / n; else 0 */
   uint64_t evaluation_samples;  /* of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all */
   uint64_t evaluated_samples;   /* how many of them have been given to the device */
+  uint64_t evaluation_targets;  /* that evaluation_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -903,7 +908,7 @@ STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, 
 STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 /* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
- * time; with marks, each sample once at most; of a preference the mean over pairs, without label_smoothing. Not a number where
+ * time; with marks or in_order, each sample once at most; of a preference the mean over pairs, without label_smoothing. Not a number where
  * none of the tokens is a target. Errors: STW_CORRUPT where the held-out part is shorter than a sequence and one token, or with marks
  * empty; STW_CANCELLED. Since: 0.1 */
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,

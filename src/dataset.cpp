@@ -284,8 +284,12 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
   if (options.masking.rate != 0 && (options.pairs || !options.labels_path.empty()))
     return Error{Code::bad_argument, "a mask rate is for masked language models, whose data has neither labels nor pairs"};
+  if (options.in_order && (has_marks || options.masking.rate != 0)) return Error{Code::bad_argument, "in order: is for tokens without marks, of which none are hidden"};
+  if (options.in_order) STW_TRY(check_sequence(options.sequence));
   Dataset dataset(options.vocabulary);
   STW_TRY(dataset.open_masking(options.masking));
+  dataset.in_order_ = options.in_order;
+  dataset.sequence_ = options.in_order ? options.sequence : 0;
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, dataset.content_));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
@@ -367,6 +371,11 @@ Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t s
 Status Dataset::check_windows(Part part, int64_t sequence) const {
   STW_TRY(check_sequence(sequence));
   const Range& range = part_of(part);
+  if (in_order_ && part == Part::evaluation) {
+    if (sequence != sequence_)
+      return Error{Code::bad_state, range.source->file.path() + ": opened for windows of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
+    return check_length(range.source->file.path(), "held-out", range.count, 1);
+  }
   if (!marks_) return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
   if (sequence != sequence_)
     return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
@@ -382,7 +391,13 @@ uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t before,
   return windows[permuted(seed, number / windows.size(), number % windows.size(), windows.size())].first;
 }
 
+uint64_t Dataset::evaluation_windows() const {
+  if (!in_order_) return evaluation_.windows.size();
+  return evaluation_.count < 2 ? 0 : ceil_div(evaluation_.count - 1, static_cast<uint64_t>(sequence_));
+}
+
 uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
+  if (in_order_) return (batch * samples + sample) % evaluation_windows() * static_cast<uint64_t>(sequence);
   if (!marks_) return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
   return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()].first;
 }
@@ -472,7 +487,8 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   const Range& range = part_of(part);
   int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
   const auto length = static_cast<uint64_t>(sequence);
-  if (sequence < 1 || (marks_ ? start >= range.count : range.count <= length || start >= range.count - length))
+  const bool may_be_short = in_order_ && part == Part::evaluation;
+  if (sequence < 1 || (marks_ || may_be_short ? start >= range.count : range.count <= length || start >= range.count - length))
     return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
                                          " tokens and one more at " + std::to_string(start) + " is outside the " +
                                          std::to_string(range.count) + " tokens of this part"};
@@ -510,6 +526,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     position = tokens[i] == document_end_ ? 0 : position + 1;
     if (position == 0) targets[i] = kernels::ignored_target;
   }
+  if (may_be_short && range.count - start <= length) std::fill(targets + (range.count - start - 1), targets + sequence, kernels::ignored_target);
   if (!hides_tokens()) return ok();
   std::copy_n(tokens, sequence, targets);
   hide_tokens(sequence, rows, mask_key);

@@ -54,6 +54,7 @@ struct DatasetOptions {
   Task task = Task::label;            // with labels
   bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
   Masking masking = {};               // without labels and pairs
+  bool in_order = false;              // without marks and masking: evaluation goes over windows of `sequence` end to end, of which the last one may be shorter
   std::string reference_path;         // of pairs: what another model says of them (reference_file.h); empty: there is none
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token, if it may be hidden where tokens are
@@ -78,7 +79,8 @@ class Dataset {
   Task task() const { return task_; }                    // with labels
   // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
   uint64_t training_windows() const { return training_.windows.size(); }
-  uint64_t evaluation_windows() const { return evaluation_.windows.size(); }   // likewise
+  // Likewise; in order, those that have every token but the first one as a target.
+  uint64_t evaluation_windows() const;
   // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers; with marks where it is empty, and
   // bad_state where `sequence` is not that of its windows.
   Status check_windows(Part part, int64_t sequence) const;
@@ -87,7 +89,8 @@ class Dataset {
   // keyed by `seed`. With marks the windows come one after the other, behind the samples `before` that batch, in another order each time
   // that all have been there, which that seed permutes. Every draw is a function of its arguments alone. The part must hold a window.
   uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample, int64_t sequence) const;
-  // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows. With marks, in order.
+  // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows. With marks, and where the
+  // windows are in order, one after the other.
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 
   bool has_documents() const { return document_end_ >= 0 || marks_; }
@@ -109,6 +112,7 @@ class Dataset {
   // each token has its own as its target.
   // rows.reference likewise has what the reference says of each target. Errors: bad_argument past the end; io_error; corrupt where the file has
   // changed and a token is out of range.
+  // Where the windows are in order, the evaluation part's last one may be shorter than `sequence`: what stands past the end has no target.
   // Where tokens are hidden (Masking), which ones `mask_key` decides: the others, and all that belong to the next window, have no target.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows, uint64_t mask_key = 0) const;
   // For a sample of a training batch, and for a window of the held-out part, where the same tokens are hidden in every evaluation of every run.
@@ -163,7 +167,8 @@ class Dataset {
   std::unique_ptr<const TokenFile> evaluation_file_;  // null where the end of `file_` is held out
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;   // null where there are none
-  int64_t sequence_ = 0;                // of windows; with marks
+  int64_t sequence_ = 0;                // of windows; with marks, and in order
+  bool in_order_ = false;
   bool has_pairs_ = false, has_second_texts_ = false;
   Hash64 content_;                      // of all files, in the order in which they were opened
   std::unique_ptr<const File> reference_;   // null where there is none

@@ -361,6 +361,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const double loss = state_.target_count > 0 ? state_.loss_sum / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
+  progress_.evaluation_targets = state_.target_count;
   const bool has_accuracy = state_.target_count > 0 && graph().task != Task::number;
   progress_.evaluation_accuracy = has_accuracy ? state_.hits / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   return loss;

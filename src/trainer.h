@@ -32,6 +32,7 @@ struct Progress {
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
   double accuracy = 0;                 // of preferences: share of the last step's pairs that were in order
   uint64_t evaluation_samples = 0, evaluated_samples = 0;   // of the evaluation under way or the last one: in all, and given to the device
+  uint64_t evaluation_targets = 0;   // of the last evaluation
   double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };

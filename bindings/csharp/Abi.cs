@@ -803,6 +803,10 @@ internal static unsafe class Abi
         public uint mask_whole_words;
         /// <summary>with labels: STW_TASK_* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none</summary>
         public uint task;
+        /// <summary>1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once</summary>
+        public uint in_order;
+        /// <summary>0</summary>
+        public uint reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_options Sized()
@@ -820,9 +824,9 @@ internal static unsafe class Abi
         public ulong training_tokens;
         /// <summary>of held_out; with marks, from the nearest document on</summary>
         public ulong evaluation_tokens;
-        /// <summary>with marks: that hold every document of a part once; else 0</summary>
+        /// <summary>with marks: that hold every document of a part once; with in_order: evaluation_samples hold every token once; else 0</summary>
         public ulong training_samples;
-        /// <summary>with marks: that hold every document of a part once; else 0</summary>
+        /// <summary>with marks: that hold every document of a part once; with in_order: evaluation_samples hold every token once; else 0</summary>
         public ulong evaluation_samples;
         /// <summary>XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint has the bits of one that was never stopped if this is the same too</summary>
         public ulong content_hash;
@@ -871,6 +875,8 @@ internal static unsafe class Abi
         public ulong evaluation_samples;
         /// <summary>how many of them have been given to the device</summary>
         public ulong evaluated_samples;
+        /// <summary>that evaluation_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs</summary>
+        public ulong evaluation_targets;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_progress Sized()

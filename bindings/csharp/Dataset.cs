@@ -38,6 +38,8 @@ namespace Stowage
         public TokenKinds[] TokenKinds { get; set; }
         /// <summary>With TokenKinds: whole words are hidden.</summary>
         public bool MaskWholeWords { get; set; }
+        /// <summary>Without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end.</summary>
+        public bool InOrder { get; set; }
     }
 
     /// <summary>What is known of a file of tokens.</summary>
@@ -93,6 +95,7 @@ namespace Stowage
             given.mask_rate = options.MaskRate;
             given.mask_token = Numbers.Unsigned(options.MaskToken, nameof(options.MaskToken));
             given.mask_whole_words = Numbers.Flag(options.MaskWholeWords);
+            given.in_order = Numbers.Flag(options.InOrder);
             if (options.TokenKinds != null && options.TokenKinds.LongLength != options.Vocabulary)
                 throw new ArgumentException("expected " + options.Vocabulary + " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength, nameof(options.TokenKinds));
             stw_dataset* made = null;

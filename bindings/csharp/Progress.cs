@@ -60,6 +60,7 @@ namespace Stowage
             Accuracy = told.accuracy;
             EvaluationSamples = Numbers.Of(told.evaluation_samples);
             EvaluatedSamples = Numbers.Of(told.evaluated_samples);
+            EvaluationTargets = Numbers.Of(told.evaluation_targets);
         }
 
         /// <summary>What it is doing.</summary>
@@ -96,5 +97,7 @@ namespace Stowage
         public long EvaluationSamples { get; }
         /// <summary>How many of them have been given to the device.</summary>
         public long EvaluatedSamples { get; }
+        /// <summary>That EvaluationLoss is the mean over.</summary>
+        public long EvaluationTargets { get; }
     }
 }

@@ -32,6 +32,7 @@ type DatasetOptions struct {
 	MaskToken      uint64
 	TokenKinds     []byte
 	MaskWholeWords bool
+	InOrder        bool // without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end
 }
 
 // DatasetInfo is what is known of a file of tokens.
@@ -59,6 +60,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
 	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate), C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
+	asked.in_order = number(options.InOrder)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {
 			return nil, failure(BadArgument, "TokenKinds: expected %d bytes, one for each token of the vocabulary, found %d", options.Vocabulary, len(options.TokenKinds))

@@ -97,6 +97,7 @@ type Progress struct {
 	EvaluationAccuracy                         float64 // of a classifier or a preference
 	Accuracy                                   float64 // of a preference, of the last step
 	EvaluationSamples, EvaluatedSamples        uint64  // of the evaluation under way or the last one: in all, and given to the device
+	EvaluationTargets                          uint64  // that EvaluationLoss is the mean over
 }
 
 // Tensor is a copy of one of a trainer's.
@@ -496,7 +497,8 @@ func progressOf(t *C.stw_progress) Progress {
 	return Progress{Phase: Phase(t.phase), Step: uint64(t.step), Batches: uint64(t.batches), Skipped: uint64(t.skipped), Tokens: uint64(t.tokens), Loss: float64(t.loss),
 		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds), TokensPerSecond: float64(t.tokens_per_second),
 		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
-		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy), EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples)}
+		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy), EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples),
+		EvaluationTargets: uint64(t.evaluation_targets)}
 }
 
 // Tensor copies a parameter, by its index among Model.Tensors, or its gradient or states. It answers Unsupported where it is not stored as one

@@ -40,6 +40,9 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     d.masking.whole_words = o.mask_whole_words != 0;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
     if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
+    if (o.in_order > 1) return api::fail(error, Code::bad_argument, "dataset: in_order must be 0 or 1");
+    STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
+    d.in_order = o.in_order != 0;
     d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);

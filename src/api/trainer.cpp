@@ -33,6 +33,7 @@ stw_progress progress_of(const Progress& p) {
   out.accuracy = p.accuracy;
   out.evaluation_samples = p.evaluation_samples;
   out.evaluated_samples = p.evaluated_samples;
+  out.evaluation_targets = p.evaluation_targets;
   return out;
 }
 

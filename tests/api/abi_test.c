@@ -135,28 +135,28 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 128);
+SIZE(stw_dataset_options, 136);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
 AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
 AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, mask_rate, 96);
 AT(stw_dataset_options, mask_token, 104); AT(stw_dataset_options, token_kinds, 112); AT(stw_dataset_options, mask_whole_words, 120);
-AT(stw_dataset_options, task, 124);
+AT(stw_dataset_options, task, 124); AT(stw_dataset_options, in_order, 128); AT(stw_dataset_options, reserved, 132);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
 AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32); AT(stw_dataset_info, content_hash, 40);
 
-SIZE(stw_progress, 136);
+SIZE(stw_progress, 144);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
 AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
 AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
 AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
-AT(stw_progress, evaluation_samples, 120); AT(stw_progress, evaluated_samples, 128);
+AT(stw_progress, evaluation_samples, 120); AT(stw_progress, evaluated_samples, 128); AT(stw_progress, evaluation_targets, 136);
 
 SIZE(stw_gradients, 64);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);

@@ -193,6 +193,52 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
 }
 
+TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
+  TemporaryDirectory folder;
+  for (const int size : {2, 4, 5, 6, 9, 10, 23}) {
+    std::string text;
+    for (int i = 0; i < size; ++i) text.push_back(static_cast<char>(100 + i));
+    put_file(folder / "a.txt", text);
+    DatasetOptions options = options_of(folder / "a.txt", 256);
+    options.evaluation_fraction = 1;
+    options.in_order = true;
+    options.sequence = 4;
+    auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_TRUE(dataset->check_windows(Part::evaluation, 4));
+    EXPECT_EQ(dataset->check_windows(Part::evaluation, 5).error().code, Code::bad_state);
+    ASSERT_EQ(dataset->evaluation_windows(), static_cast<uint64_t>(size - 1 + 3) / 4);
+    int next = 101;
+    for (uint32_t window = 0; window < dataset->evaluation_windows(); ++window) {
+      int32_t tokens[4], targets[4];
+      const uint64_t start = dataset->evaluation_start(window / 2, 2, window % 2, 4);
+      ASSERT_EQ(start, 4 * window);
+      ASSERT_TRUE(dataset->read(Part::evaluation, start, 4, {tokens, targets}));
+      for (int i = 0; i < 4; ++i) {
+        if (next < 100 + size) {
+          ASSERT_EQ(tokens[i] + 1, targets[i]);
+          ASSERT_EQ(targets[i], next++);
+        } else {
+          ASSERT_EQ(targets[i], kernels::ignored_target);
+        }
+      }
+    }
+    EXPECT_EQ(next, 100 + size);
+    int32_t tokens[4], targets[4];
+    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), 4, {tokens, targets}).error().code, Code::bad_argument);
+  }
+  put_file(folder / "a.txt", "a");
+  DatasetOptions options = options_of(folder / "a.txt", 256);
+  options.evaluation_fraction = 1;
+  options.in_order = true;
+  options.sequence = 4;
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->check_windows(Part::evaluation, 4).error().code, Code::corrupt);
+  options.masking.rate = 0.5;
+  EXPECT_NE(refusal(options).find("in order"), std::string::npos);
+}
+
 // ---- marks ----------------------------------------------------------------------------------------------------------
 
 // Documents of 1 to 9 tokens with numbers of their own; about half of all tokens are targets, some first ones among them.

@@ -166,6 +166,7 @@ class stw_progress(Structure):
         ("accuracy", c_double),
         ("evaluation_samples", c_uint64),
         ("evaluated_samples", c_uint64),
+        ("evaluation_targets", c_uint64),
     ]
 
 
@@ -530,6 +531,8 @@ class stw_dataset_options(Structure):
         ("token_kinds", POINTER(c_uint8)),
         ("mask_whole_words", c_uint32),
         ("task", c_uint32),
+        ("in_order", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

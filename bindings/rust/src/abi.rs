@@ -871,6 +871,10 @@ pub struct stw_dataset_options {
     pub mask_whole_words: u32,
     /// with labels: STW\_TASK\_\* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none
     pub task: u32,
+    /// 1: without marks and mask\_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once
+    pub in_order: u32,
+    /// 0
+    pub reserved: u32,
 }
 
 impl Default for stw_dataset_options {
@@ -891,9 +895,9 @@ pub struct stw_dataset_info {
     pub training_tokens: u64,
     /// of held\_out; with marks, from the nearest document on
     pub evaluation_tokens: u64,
-    /// with marks: that hold every document of a part once; else 0
+    /// with marks: that hold every document of a part once; with in\_order: evaluation\_samples hold every token once; else 0
     pub training_samples: u64,
-    /// with marks: that hold every document of a part once; else 0
+    /// with marks: that hold every document of a part once; with in\_order: evaluation\_samples hold every token once; else 0
     pub evaluation_samples: u64,
     /// XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint has the bits of one that was never stopped if this is the same too
     pub content_hash: u64,
@@ -945,6 +949,8 @@ pub struct stw_progress {
     pub evaluation_samples: u64,
     /// how many of them have been given to the device
     pub evaluated_samples: u64,
+    /// that evaluation\_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs
+    pub evaluation_targets: u64,
 }
 
 impl Default for stw_progress {
@@ -1255,9 +1261,9 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, reserved);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
     of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);

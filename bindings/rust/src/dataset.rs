@@ -42,6 +42,8 @@ pub struct DatasetOptions<'a> {
     pub token_kinds: Option<&'a [u8]>,
     /// With `token_kinds`: whole words are hidden.
     pub mask_whole_words: bool,
+    /// Without marks and `mask_rate`: evaluations are of all of the held-out part, in windows end to end.
+    pub in_order: bool,
 }
 
 /// An open file, read window by window.
@@ -95,6 +97,7 @@ impl Dataset {
             mask_token: options.mask_token,
             token_kinds: options.token_kinds.map_or(ptr::null(), <[u8]>::as_ptr),
             mask_whole_words: options.mask_whole_words as u32,
+            in_order: options.in_order as u32,
             ..Default::default()
         };
         if let Some(token) = options.document_end {

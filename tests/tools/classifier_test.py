@@ -97,10 +97,15 @@ class ClassifierTest(CommandTest):
 
     def test_the_last_evaluation_is_of_all_that_is_held_out(self):
         test = self.table(self.rows(400, seed=8), "test.csv")
-        self.run_command("train", "--model", "nano", "--data", self.table(self.rows()), "--eval-data", test, "--batch", 2, "--seq", 32, "--vram", "64MiB", "--steps", 10,
-                         "--lr", "2e-3", "--out", self.path("run"))
+        told = self.run_command("train", "--model", "nano", "--data", self.table(self.rows()), "--eval-data", test, "--batch", 2, "--seq", 32, "--vram", "64MiB", "--steps", 10,
+                                "--lr", "2e-3", "--out", self.path("run")).stdout
         said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", test, "--all", "--json").stdout)
-        self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], said["accuracy"])
+        last = self.metrics("run")[-1]
+        self.assertEqual(last["eval_accuracy"], said["accuracy"])
+        self.assertAlmostEqual(last["eval_loss"], said["eval_loss"], places=6)
+        for name in ("f1_macro", "f1_micro", "matthews"):
+            self.assertEqual(last["eval_" + name], said[name])
+        self.assertIn(f"step 10: evaluation loss {said['eval_loss']:.4f} (accuracy {said['accuracy']:.4f}, F1 {said['f1_macro']:.4f} macro)\n", told)
 
     def test_numbers_stand_for_the_names_of_a_model(self):
         self.train_on("run", self.table(self.rows()), "--steps", 3)
@@ -110,6 +115,51 @@ class ClassifierTest(CommandTest):
         self.assertEqual(by_name.partition(" of /")[0], by_number.partition(" of /")[0])
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", 0), ("b", 3)], "c.csv"), "--all", says=["c.csv:3", "\"3\" is none of the model's 3 labels"])
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card"), ("b", "1")], "d.csv"), "--all", says=["d.csv:3", "\"1\""])
+
+    def test_every_text_is_answered_in_its_place(self):
+        self.train_on("run", self.table(self.rows()), "--steps", 30, "--lr", "2e-3")
+        texts = ["my card is lost", "", "give it back", "   ", "who are you"]
+        wanted = self.said("run", *[word for text in texts for word in ("--text", text)])
+        self.assertEqual(wanted[1], {"label": None, "score": None})   # bytes have no special tokens, so that there is nothing to read
+        self.assertIsNotNone(wanted[3]["label"])                      # blanks are tokens
+        lines = self.write("lines.txt", "\n".join(texts) + "\n")
+        self.assertEqual(self.said("run", "--data", lines), wanted)
+        self.assertEqual(self.said("run", "--data", self.table([(text,) for text in texts[:3]], "one.csv", ("text",))), wanted[:3])
+        self.assertEqual(self.said("run", "--data", self.write("blank.csv", "text\nmy card is lost\n\ngive it back\n")), wanted[:3])
+        self.assertEqual(self.said("run", "--data", self.table([(i, text) for i, text in enumerate(texts[:3])], "two.csv", ("id", "text"))), wanted[:3])
+        objects = [json.dumps({"text": text}) for text in texts]
+        self.assertEqual(self.said("run", "--data", self.write("o.jsonl", "\n".join(objects) + "\n")), wanted)
+        self.assertEqual(self.said("run", "--data", self.write("blank.jsonl", "\n".join([objects[0], "", objects[2]]) + "\n")), wanted[:3])
+        with open(lines, "rb") as pipe:
+            through = self.run_command("classify", "--model", self.path("run"), "--data", "/dev/stdin", stdin=pipe)
+        self.assertEqual([line.rpartition(" ")[0] for line in through.stdout.splitlines()], [one["label"] or "" for one in wanted])
+        self.assertIn("warning: 1 of 5 texts have no token", through.stderr)
+        self.assertEqual(self.said("run", "--data", lines, "--top", 2)[1], None)
+        # To learn of, a text must be one.
+        self.refused("train", "--model", "nano", "--batch", 4, "--seq", 32, "--steps", 1, "--out", self.path("none"), "--data", self.table([("a", "x"), ("", "y")], "e.csv"),
+                     says=["e.csv:3: \"text\" is empty"])
+
+    def test_labels_that_are_meant_otherwise(self):
+        train = ["train", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--steps", 1, "--overwrite", "--out", self.path("run"), "--data"]
+        labelled = lambda name, labels: self.table([(f"ship {i}", labels[i % len(labels)]) for i in range(60)], name)
+        asks = ["its labels are numbers", "--task number", "--task label"]
+        for name, labels in (("floats.csv", ["0.5", "1.5"]), ("mixed.csv", ["0", "1", "0.0", "1.0"]), ("gaps.csv", ["1", "7"]), ("signs.csv", ["-1", "1"])):
+            self.refused(*train, labelled(name, labels), expect=USAGE, says=[name, *asks])
+        for word in ("nan", "NaN", "inf", "None", "null", "N/A"):
+            data = labelled("word.csv", ["0", "1", word])
+            self.refused(*train, data, expect=USAGE, says=[f"word.csv:4: the label \"{word}\" is no number, and the others are", "--task label"])
+            self.refused(*train, data, "--task", "number", says=[f"word.csv:4: expected a finite number, found \"{word}\""])
+        self.run_command(*train, labelled("word.csv", ["0", "1", "nan"]), "--task", "label")   # then it is a name
+        self.assertEqual(json.loads(self.read("run", "labels.json")), ["0", "1", "nan"])
+        self.run_command(*train, labelled("names.csv", ["none", "some"]))
+        self.refused(*train, labelled("mixed.csv", ["0", "1", "0.0"]), "--task", "label", says=["mixed.csv: the labels \"0\" and \"0.0\" are the same number", "write them alike"])
+        self.run_command(*train, labelled("large.csv", ["18446744073709551614", "18446744073709551615"]), "--task", "label")   # alike as doubles, but two names
+        for label in ("", "  "):
+            self.refused(*train, self.lines([("a", "x"), ("b", label)], "empty.jsonl"), says=["empty.jsonl, line 2: \"label\" is empty"])
+        told = self.run_command(*train, self.lines([("a b", "Sea"), ("c d", "sea"), ("e f", "air"), ("g h", "air ")] * 15, "case.jsonl")).stderr
+        self.assertIn('warning: ' + self.path("case.jsonl") + ': the labels "Sea" and "sea" differ in case or blanks alone, and are two labels', told)
+        self.assertIn('the labels "air" and "air " differ', told)
+        self.assertEqual(json.loads(self.read("run", "labels.json")), ["Sea", "air", "air ", "sea"])
 
     def test_a_run_goes_on_to_the_same_bits(self):
         data = self.table(self.rows())
@@ -197,7 +247,6 @@ class ClassifierTest(CommandTest):
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card")], "m.csv"), says=["m.csv: too few examples", "evaluate on --all of it"])
         self.refused("classify", "--model", self.path("run"), expect=USAGE, says=["--text or --data is required"])
         self.refused("classify", "--model", self.path("run"), "--data", self.path("none.txt"), says=["none.txt"])
-        self.refused("classify", "--model", self.path("run"), "--text", "", says=["--text: expected at least one token"])
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "what")], "g.csv"), "--all", says=["g.csv:2: \"what\" is none of the model's 3 labels"])
         self.assertFalse(pathlib.Path(self.path("out")).exists())
 
@@ -251,8 +300,9 @@ class EvaluationFileTest(CommandTest):
         told = self.run_command("train", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--data", data, "--eval-data", other,
                                 "--steps", 3, "--out", self.path("run")).stdout
         self.assertIn("20,000 tokens to train on, 4,000 held out in ", told)
-        said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", other, "--all", "--eval-batches", 2, "--json").stdout)
-        self.assertAlmostEqual(said["eval_loss"], self.metrics("run")[-1]["eval_loss"], places=6)
+        said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", other, "--all", "--json").stdout)
+        self.assertEqual(said["tokens"], 3999)
+        self.assertAlmostEqual(said["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2)   # of 8 windows among them
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)   # the file is still known
         self.refused("train", "--resume", self.path("run"), "--steps", 5, "--eval-data", self.write("short.txt", "abc"), says=["short.txt", "held-out part needs at least"])
         self.refused("train", "--resume", self.path("run"), "--steps", 5, "--no-eval-data", expect=USAGE, says=["the bits of the run"])

@@ -58,7 +58,7 @@ class EncoderTest(CommandTest):
         told = self.train_on(self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3").stdout
         self.assertIn("bert, 2 layers", told)
         self.assertIn("examples    400, each with one of 3 labels\n", told)
-        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["BertForSequenceClassification"])
         self.assertEqual(config["id2label"], {str(i): colour for i, colour in enumerate(sorted(COLOURS))})
@@ -99,7 +99,7 @@ class EncoderTest(CommandTest):
     def test_pairs_of_texts(self):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
         told = self.train_on(data, "--steps", 120, "--lr", "3e-3").stdout
-        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         unseen = self.pairs(100, 4)
         lines = "".join(json.dumps({"text": one, "text_pair": other, "label": label}) + "\n" for one, other, label in unseen)
         answers = self.said("--data", self.write("unseen.jsonl", lines))
@@ -112,7 +112,7 @@ class EncoderTest(CommandTest):
             kind = config["model_type"]
             told = self.train_on(data, "--steps", 120, "--lr", "3e-3", model=self.model_folder(config, kind), out=f"run-{kind}").stdout
             self.assertIn(f"{kind}, 2 layers", told)
-            self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+            self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         self.assertEqual(json.loads(self.read("run-modernbert", "config.json"))["architectures"], ["ModernBertForSequenceClassification"])
 
     def test_pairs_are_for_encoders(self):
@@ -155,7 +155,7 @@ class EncoderTest(CommandTest):
         words = ["--lora", 8, "--lora-targets", "query,value,output.dense", "--schedule", "constant", "--warmup", 0, "--lr", "1e-2"]
         told = self.train_on(data, *words, "--steps", 60, model=base).stdout
         self.assertRegex(told, r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n")
-        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)\)\n")
+        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         config = json.loads(self.read("run", "adapter_config.json"))
         self.assertEqual((config["task_type"], config["modules_to_save"], config["target_modules"]), ("SEQ_CLS", ["classifier", "score"], ["output.dense", "query", "value"]))
         asked = ["--text", "a red box", "--text", "the big ball is green"]

@@ -101,7 +101,7 @@ class ExamplesTest(CommandTest):
         self.train_on("of-flag", data, "--steps", 2, "--document-end", END, model=model)
         self.assertEqual(self.weights("of-config"), self.weights("of-flag"))
         said = self.run_command("eval", "--model", self.path("of-config"), "--data", data, "--eval-batches", 2).stdout
-        self.assertIn("over what is learned in 2 samples of ", said)   # as many as there are
+        self.assertRegex(said, r"over the \d+ tokens that are learned in 2 samples of ")   # as many as there are
         # The run knows its end, whatever other files say, and what is trained from it does.
         self.assertEqual(json.loads(self.read("of-config", "settings.json"))["options"]["document-end"], [str(END)])
         self.refused("train", "--resume", self.path("of-config"), "--steps", 3, "--document-end", 2, says=["--document-end", "has 1, found 2"])

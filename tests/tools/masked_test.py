@@ -48,7 +48,7 @@ class MaskedTest(CommandTest):
         self.assertEqual(evaluated["mask_rate"], 0.15)
         self.assertEqual(evaluated, json.loads(self.run_command("eval", "--model", self.path("run"), "--data", self.path("texts.jsonl"), "--json").stdout))
         words = self.run_command("eval", "--model", self.path("run"), "--data", self.path("texts.jsonl"), "--all", "--mask-rate", 0.4, "--mask-whole-words").stdout
-        self.assertRegex(words, r"^evaluation loss \d\.\d+, perplexity \d+\.?\d* and accuracy 0\.\d+ of the hidden tokens in \d+ samples of ")
+        self.assertRegex(words, r"^evaluation loss \d\.\d+, perplexity \d+\.?\d* and accuracy 0\.\d+ of the [\d,]+ hidden tokens in \d+ samples of ")
         self.refused("generate", "--model", self.path("run"), "--prompt", "the red", expect=USAGE, says=["is a masked language model, and does not know what follows a text"])
         self.refused("classify", "--model", self.path("run"), "--text", "the red", expect=USAGE, says=["is a masked language model"])
         # Its folder says what it is; texts with labels make a classifier of its body.

@@ -84,15 +84,31 @@ class ResumeTest(CommandTest):
 
     def test_an_evaluation_that_was_lost_is_made(self):
         words = ["train", *SMALL[:-2], "--data", self.data, "--lr", "1e-3", "--eval-every", 20, "--schedule", "constant", "--warmup", 1]
-        long, short = ["--steps", 60, *SMALL[-2:]], ["--steps", 20, "--eval-batches", 0]
+        long, short = ["--steps", 60, *SMALL[-2:]], ["--steps", 20, *SMALL[-2:]]
         evaluations = lambda out: [(line["step"], line["eval_loss"]) for line in self.metrics(out) if "eval_loss" in line]
         self.run_command(*words, *long, "--out", self.path("whole"))
         self.run_command(*words, *short, "--out", self.path("run"))
+        lines = [line for line in self.read("run", "metrics.jsonl").splitlines(True) if "eval_loss" not in line]   # as a run leaves it that is ended there
+        self.write("run/metrics.jsonl", "".join(lines))
         self.assertEqual(evaluations("run"), [])
         for _ in range(2):   # the second time nothing is missing
             self.run_command(*words, *long, "--resume", self.path("run"))
             self.assertEqual(evaluations("run"), evaluations("whole"))
             self.assertEqual([step for step, _ in evaluations("run")], [20, 40, 60])
+
+    def test_another_schedule_says_what_the_rate_becomes(self):
+        words = [*SMALL, "--data", self.data, "--lr", "1e-3"]
+        self.run_command("train", *words, "--steps", 10, "--out", self.path("run"))
+        told = self.run_command("train", "--resume", self.path("run"), "--steps", 20).stdout
+        rates = {line["step"]: line["lr"] for line in self.metrics("run") if "lr" in line}
+        self.assertIn(f"step 11: the learning rate goes from {rates[10]:.4g} to {rates[11]:.4g}, as the schedule is another one: --steps 20 (before: 10)\n", told)
+        self.assertGreater(rates[11], 2 * rates[10])
+        told = self.run_command("train", "--resume", self.path("run"), "--steps", 21, "--lr", "5e-4", "--warmup", 3, "--schedule", "linear").stdout
+        self.assertIn("--steps 21 (before: 20), --lr 5e-4 (before: 1e-3), --warmup 3 (before: left out), --schedule linear (before: left out)\n", told)
+        # Where nothing is another one, nothing is said; nor where the rate stays.
+        self.run_command("train", *words, "--steps", 6, "--schedule", "constant", "--warmup", 1, "--out", self.path("constant"))
+        for more in (["--steps", 8], ["--steps", 9, "--lr", "1e-3"]):
+            self.assertNotIn("the learning rate goes", self.run_command("train", "--resume", self.path("constant"), *more).stdout)
 
     def test_second_signal_ends_at_once(self):
         process = self.start("run", "--save-every", 2)

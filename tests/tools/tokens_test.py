@@ -71,7 +71,7 @@ class TokensTest(CommandTest):
         told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3").stdout
         words = sum(len(words) for words, _ in self.texts(400, 1))
         self.assertIn(f"examples    400, with {words:,} words that each have one of 5 labels\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         self.assertRegex(told, r"trained     150 steps on [\d,]+ words\n")
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["BertForTokenClassification"])
@@ -118,7 +118,10 @@ class TokensTest(CommandTest):
         self.assertRegex(told[0], r'^COLOUR 1:3 0\.\d{4} "red\\u000agreen"\tTHING 3:4 0\.\d{4} box$')
         self.assertEqual(told[1:], ["", ""])
         self.refused("classify", "--model", self.path("run"), "--text", "red", "--top", 2, expect=USAGE, says=["--top", "every word"])
-        self.refused("classify", "--model", self.path("run"), "--text", " ", says=["--text: expected at least one word, found none"])
+        # A text without a word is answered in its place.
+        lines = self.run_command("classify", "--model", self.path("run"), "--text", "the red", "--text", " ", "--text", "the box").stdout.splitlines()
+        self.assertRegex("\n".join(lines), r"^COLOUR 1:2 [\d.]+ red\n\nTHING 1:2 [\d.]+ box$")
+        self.assertEqual(self.said("--data", self.write("blank.txt", "the red\n\nis not\n"))[1], [])
 
     def test_tags_of_other_kinds_are_pairs(self):
         plain = [(words, [tag[2:] or "X" for tag in tags]) for words, tags in self.texts(100, 1)]
@@ -137,7 +140,7 @@ class TokensTest(CommandTest):
         self.train_on(self.write("plain.txt", "the red box is not here. " * 200), "--task", "masked", "--steps", 1, model=self.model_folder(MODERNBERT, "modernbert"), out="masked")
         told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3", model=self.path("masked")).stdout
         self.assertIn("weights read from files, and a new head for 5 labels\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
         self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"])
         self.assertEqual([answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"])
 
@@ -155,7 +158,7 @@ class TokensTest(CommandTest):
     def test_a_decoder_tags_by_what_came_before(self):
         texts = self.texts(200, 1)
         told = self.train_on(self.conll(texts), "--steps", 60, "--lr", "2e-3", model="nano").stdout
-        self.assertRegex(told, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+\)\n")
+        self.assertRegex(told, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+(, F1 [01]\.\d+( macro)?)?\)\n")
         self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["GPT2ForTokenClassification"])
         data = self.conll(self.texts(30, 2), "unseen.conll")
         answers = self.said("--data", data)

@@ -44,7 +44,7 @@ class ValuesTest(CommandTest):
     def test_several_labels_are_learned(self):
         told = self.train_on("run", self.lists(self.texts()), "--steps", 150, "--lr", "3e-3").stdout
         self.assertIn("examples    120, each with any of 3 labels\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy [\d.]+\)\n")
+        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy [\d.]+(, F1 [01]\.\d+( macro)?)?\)\n")
         self.assertGreater(self.metrics("run")[-1]["eval_accuracy"], 0.7)
         self.assertEqual(json.loads(self.read("run", "labels.json")), {"task": "labels", "labels": sorted(WORDS)})
         config = json.loads(self.read("run", "config.json"))

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -74,6 +75,10 @@ struct ClassifyCommand {
     const Inference opened = open_inference(model, plan);
     for (size_t first = 0; first < seen.size(); first += texts_at_once)
       answer(opened.trainer.get(), std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
+    const auto empty = static_cast<uint64_t>(std::count_if(seen.begin(), seen.end(), [](const SeenText& text) { return text.tokens.empty(); }));
+    if (empty > 0)
+      complain("stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the model has no answer to them, and their lines are {}", grouped(empty),
+               grouped(seen.size()), json ? "null" : "empty");
   }
 
   // A text's words, and where they lie in it; of words that were given as such, nowhere.
@@ -97,7 +102,6 @@ struct ClassifyCommand {
         Words words{{}, text.place, std::move(text.text), {}};
         words.places = word_places(words.text, words.place);
         for (const auto& [begin, end] : words.places) words.words.push_back(words.text.substr(begin, end - begin));
-        if (words.words.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
         all.push_back(std::move(words));
       }
     return all;
@@ -109,7 +113,7 @@ struct ClassifyCommand {
     uint64_t longest = 2, cut = 0;
     std::vector<SeenWords> seen;
     for (const Words& text : all) {
-      seen.push_back(tokens_of_words(text.words, text.place, tokenization, about, most));
+      seen.push_back(text.words.empty() ? SeenWords{} : tokens_of_words(text.words, text.place, tokenization, about, most));
       longest = std::max<uint64_t>(longest, seen.back().text.tokens.size());
       cut += seen.back().text.is_cut;
     }
@@ -121,8 +125,11 @@ struct ClassifyCommand {
     const bool has_entities = are_entity_tags(labels);
     for (size_t first = 0; first < seen.size(); first += texts_at_once) {
       const auto now = std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first));
-      const std::vector<std::vector<float>> logits = word_logits(opened.trainer.get(), now, labels.size());
-      for (size_t i = 0; i < now.size(); ++i) print_words(all[first + i], now[i], logits[i], labels, has_entities);
+      std::vector<SeenWords> some;   // of texts with words
+      std::copy_if(now.begin(), now.end(), std::back_inserter(some), [](const SeenWords& text) { return !text.first.empty(); });
+      const std::vector<std::vector<float>> logits = some.empty() ? std::vector<std::vector<float>>() : word_logits(opened.trainer.get(), some, labels.size());
+      for (size_t i = 0, answered = 0; i < now.size(); ++i)
+        print_words(all[first + i], now[i], now[i].first.empty() ? std::vector<float>() : logits[answered++], labels, has_entities);
     }
   }
 
@@ -170,7 +177,7 @@ struct ClassifyCommand {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
       return all;
     }
-    for (LabelledText& text : source.is_table() || source.holds_objects() ? read_labelled(source, fields, false) : read_lines(source)) all.push_back(std::move(text));
+    for (LabelledText& text : source.is_table() || source.holds_objects() ? read_labelled(source, fields, Wanted::answers) : read_lines(source)) all.push_back(std::move(text));
     return all;
   }
 
@@ -180,9 +187,17 @@ struct ClassifyCommand {
   }
 
   void answer(stw_trainer* trainer, std::span<const SeenText> seen, const std::vector<std::string>& labels) const {
-    const std::vector<float> outputs = label_logits(trainer, seen, labels.size());
-    for (size_t text = 0; text < seen.size(); ++text) {
-      const auto of_text = std::span(outputs).subspan(text * labels.size(), labels.size());
+    std::vector<SeenText> some;
+    std::copy_if(seen.begin(), seen.end(), std::back_inserter(some), [](const SeenText& text) { return !text.tokens.empty(); });
+    const std::vector<float> outputs = some.empty() ? std::vector<float>() : label_logits(trainer, some, labels.size());
+    auto next = outputs.begin();
+    for (const SeenText& text : seen) {
+      if (text.tokens.empty()) {
+        write_line(!json ? "" : task == STW_TASK_LABELS || top > 1 ? "null" : task != STW_TASK_NUMBER ? "{\"label\":null,\"score\":null}" : labels.size() > 1 ? "{\"numbers\":null}" : "{\"number\":null}");
+        continue;
+      }
+      const std::span<const float> of_text(next, next + static_cast<std::ptrdiff_t>(labels.size()));
+      next += static_cast<std::ptrdiff_t>(labels.size());
       if (task == STW_TASK_NUMBER) print_numbers(of_text);
       else if (task == STW_TASK_LABELS) print(sigmoids(of_text), labels);
       else print(probabilities(of_text), labels);
@@ -244,8 +259,9 @@ struct ClassifyCommand {
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
   CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or which labels, or which number; or what its words have.");
-  command.footer("A line for each text, in their order: the label and its probability; where a text may have several, all of them above --threshold\n"
-                 "and none on an empty line; or its number. Texts are cut to the samples that the classifier was trained on.\n"
+  command.footer("A line for each text, in their order, empty ones too: the label and its probability; where a text may have several, all of them above\n"
+                 "--threshold and none on an empty line; or its number. A text without a token, around which the tokenizer puts none, has an empty line\n"
+                 "(--json: null). Texts are cut to the samples that the classifier was trained on.\n"
                  "Of a model that labels words: the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
                  "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);

@@ -39,6 +39,7 @@ std::optional<std::vector<std::string>> CsvReader::record() {
     if (trimmed(here, blanks_).empty()) {
       take(text_, here.size() + 1);
       next_line_ += 1;
+      if (keeps_blank_lines_) return std::vector<std::string>{""};
       continue;
     }
     std::vector<std::string> fields;

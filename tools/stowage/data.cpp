@@ -98,18 +98,19 @@ std::string tokens_of_files(const DataSource& data, const DataRequest& request, 
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks) {
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
+  const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
   const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)
       throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or a .jsonl file of words and tags, "
                                              "{{\"tokens\": […], \"tags\": […]}}", path, grouped(about.labels)));
-    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence);
+    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence, order);
   }
   if (has_tags) throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path, request.flags.source));
   if (flags.masks) {
     masks.emplace();
-    return read_masked(data, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, *masks);
+    return read_masked(data, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, order, *masks);
   }
   const bool has_labels = is_own ? flags.has_labels : holds_labels(data, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
@@ -118,7 +119,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
       throw Failure(exit_failed, fmt::format("{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")", path, is_number ? "gives texts" : "is a classifier with",
                                              grouped(labels.size()), is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
     }
-    return label_examples(read_labelled(data, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
+    return label_examples(read_labelled(data, flags.fields, Wanted::labels), labels, request.tokenization, query(request.model), request.sequence, order);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
   const bool has_pairs = is_own ? flags.has_pairs : holds_pairs(data);
@@ -133,7 +134,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   };
   const FindTemplate find_template = chat_template;
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request));
-  return has_pairs ? read_pairs(data, reader, request.sequence) : read_examples(data, reader, request.sequence);
+  return has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
 }
 
 }  // namespace
@@ -180,6 +181,11 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
     command.add_option("--label-separator", fields.separator, "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a field is one label.")
         ->check(not_empty())
         ->type_name("TEXT");
+}
+
+void add_tail_flag(CLI::App& command, DataFlags& flags) {
+  command.add_flag("--eval-tail", flags.holds_out_tail,
+                   "Hold out the last tenth of the examples as they stand in --data. Without it, they are shuffled by a fixed seed before.");
 }
 
 void add_label_names_flag(CLI::App& command, DataFlags& flags) {
@@ -275,6 +281,7 @@ ModelFlags with_head_for(const ModelFlags& model, const DataSource& data, std::s
   made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
   if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
   else made.labels = labels_of(texts);
+  check_names(made.labels, path);
   if (task == STW_TASK_LABELS && made.labels.empty()) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
   return made;
 }
@@ -288,7 +295,7 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   if (!data.has_labels && !model.task.empty() && has_label_task(model))
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a .jsonl file of texts that have a \"{}\"", model.task, data.path, data.fields.label));
   if (!data.has_labels || !has_label_task(model)) return;
-  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, true);
+  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, Wanted::labels);
   ModelFlags alone = model;
   alone.task.clear();
   bool is_there = true;
@@ -327,7 +334,8 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   std::optional<Held>&held = kept->tokens, &marks = kept->marks, &labels = kept->labels;
   const stw_model_info about = query(request.model);
   OpenData opened;
-  if (const std::optional<Examples> examples = examples_of(flags, files, request, kept->masks)) {
+  std::optional<Examples> examples = examples_of(flags, files, request, kept->masks);
+  if (examples) {
     opened.counts = examples->counts;
     held.emplace(token_file(examples->tokens, about.vocabulary));
     marks.emplace(examples->marks);
@@ -363,7 +371,14 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     options.set_mask |= STW_SET_HELD_OUT;
     options.held_out = *request.held_out;
   }
+  options.in_order = request.in_order && !marks;
   opened.dataset = kept->open();
+  if (examples) {
+    const uint64_t first = query(opened.dataset).training_tokens;
+    const auto documents = std::count_if(examples->marks.begin() + static_cast<std::ptrdiff_t>(first), examples->marks.end(), [](char mark) { return (mark & STW_MARK_BEGIN) != 0; });
+    opened.held_out_examples = static_cast<uint64_t>(documents) / (flags.has_pairs ? 2 : 1);
+    if (labels) opened.labelled = std::make_shared<const Examples>(std::move(*examples));
+  }
   if (flags.has_pairs)
     opened.against = [kept](const std::string& reference) {
       kept->options.reference = reference.c_str();
@@ -371,8 +386,8 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     };
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (request.evaluates && marks && held_out == 0)
-    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; {}", file, request.way_out));
-  if (request.evaluates && !marks && held_out <= request.sequence)
+    throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations; {}", file, grouped(opened.counts.examples), request.way_out));
+  if (request.evaluates && !marks && !options.in_order && held_out <= request.sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or {}",
                                            file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out), request.way_out));

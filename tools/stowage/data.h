@@ -1,6 +1,7 @@
 // The tokens of a run, as a dataset that is opened for a plan's windows.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,12 +29,14 @@ struct DataFlags {
   std::vector<std::string> label_names;   // of tags that are numbers
   // Filled in by find_examples. has_tags: labels of words, else has_labels; masks: tokens are hidden.
   bool has_labels = false, has_tags = false, has_pairs = false, masks = false;
+  bool holds_out_tail = false;   // the file's own last tenth, of examples too
   MaskFlags mask;
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
 
 void add_data_flags(CLI::App& command, DataFlags& flags);
+void add_tail_flag(CLI::App& command, DataFlags& flags);
 void add_label_names_flag(CLI::App& command, DataFlags& flags);
 // --text-field, and where `with_labels` --label-field.
 void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
@@ -41,6 +44,8 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 struct OpenData {
   Dataset dataset;
   ExampleCounts counts;   // of prompts and answers, pairs of answers, or texts with labels; else no examples
+  uint64_t held_out_examples = 0;   // of these
+  std::shared_ptr<const Examples> labelled;   // what the dataset was made of where the model has labels or numbers; else none
   std::function<Dataset(const std::string& reference)> against;   // of pairs: the same with the log-probabilities in that file
 };
 
@@ -53,7 +58,8 @@ struct DataRequest {
   std::optional<uint32_t> document_end;
   std::optional<double> held_out = {};         // share; unset: the library's
   bool evaluates = true;                       // the held-out part must be long enough, too,
-  const char* way_out = "train with --eval-batches 0";   // else there is this to do
+  const char* way_out = "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";   // else there is this to do
+  bool in_order = false;                       // of a text or tokens: evaluations are of every token of the held-out part, once
 };
 
 // Whether the data is examples, and has labels or pairs, or its tokens are to be hidden, and what is learned of these; and what ends an example where nothing is given: the model's

@@ -354,14 +354,14 @@ std::string_view DataSource::content(size_t file) const {
   return has_tokens() ? std::string_view(*held) : without_mark(*held);
 }
 
-void DataSource::for_objects(const std::function<bool(std::string_view, const std::string&)>& object) const {
+void DataSource::for_objects(const std::function<bool(std::string_view, const std::string&)>& object, bool blank_ones) const {
   for (size_t i = 0; i < files_.size(); ++i) {
     const std::string& path = files_[i].path;
     bool goes_on = true;
     if (files_[i].format == DataFormat::json)
       goes_on = for_elements(content(i), path, object);
     else
-      for_lines(content(i), [&](uint64_t number, std::string_view line) { return goes_on = object(line, fmt::format("{}, line {}", path, number)); });
+      for_all_lines(content(i), [&](uint64_t number, std::string_view line) { return goes_on = (!blank_ones && is_blank(line)) || object(line, fmt::format("{}, line {}", path, number)); });
     if (!goes_on) return;
   }
 }

@@ -51,7 +51,8 @@ class DataSource {
   // Of the file of that number, in UTF-8 where it holds examples, without a byte-order mark.
   std::string_view content(size_t file) const;
   // object(text, place) for each object of all files until it returns false. `place` names the file and the line. Throws a Failure where the JSON around them is damaged.
-  void for_objects(const std::function<bool(std::string_view, const std::string&)>& object) const;
+  // With `blank_ones` blank lines of JSON lines are given, too.
+  void for_objects(const std::function<bool(std::string_view, const std::string&)>& object, bool blank_ones = false) const;
   // Gives up the memory of contents that can be read again.
   void forget() const;
   // Whether the library can read the file itself.

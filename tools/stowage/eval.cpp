@@ -7,21 +7,18 @@
 #include <cstdlib>
 #include <memory>
 
+#include "answers.h"
 #include "commands.h"
 #include "data.h"
-#include "entities.h"
 #include "evaluation_line.h"
 #include "files.h"
 #include "inference.h"
-#include "label_metrics.h"
-#include "labelled.h"
+#include "messages.h"
 #include "number_checks.h"
 #include "pairs.h"
 #include "reference.h"
 #include "run_settings.h"
-#include "tagged.h"
 #include "units.h"
-#include "value_metrics.h"
 
 namespace command {
 namespace {
@@ -68,6 +65,7 @@ struct EvalCommand {
     if (data.masks) take_masks_of_run(data.mask, run_of(model));
     if (data.has_pairs) take_preference_of_run(has_preference);
     if (!data.masks) warn_of_documents(model, plan);
+    if (run_has_option(run_of(model), "eval-tail")) data.holds_out_tail = true;
     if (!plan.batch) plan.batch = 8;
     const bool is_against = data.has_pairs && has_reference(plan.preference);
     if (!is_against && !reference_model.empty()) throw Failure(exit_usage, "--reference-model: is for data with pairs of answers, and the preferences dpo and ipo");
@@ -80,125 +78,68 @@ struct EvalCommand {
     const stw_plan_info info = query(opened.plan);
     const stw_model_info about = query(opened.model);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(), run_of(model), about.vocabulary);
-    const std::optional<double> held_out = all ? std::optional(1.0) : std::nullopt;
-    OpenData tokens = open_data(data, data.source, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
+    DataRequest request{tokenization, model, opened.model, info.sequence, plan.document_end};
+    request.way_out = "evaluate on --all of it";
+    if (all) request.held_out = 1, request.in_order = true;
+    OpenData tokens = open_data(data, data.source, request);
+    if (!all) warn_of_trained_data();
     if (reference) tokens.dataset = tokens.against(reference->path());
-    const uint64_t there = query(tokens.dataset).evaluation_samples;
-    const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
-    double loss = 0;
-    call([&](stw_error* error) {
-      const EvaluationLine line(opened.trainer.get(), "evaluation", true);
-      return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error);
-    });
-    const uint64_t samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch, count = samples * info.sequence;
+    const stw_dataset_info part = query(tokens.dataset);
+    const uint64_t there = part.evaluation_samples, batches_there = (there + info.global_batch - 1) / info.global_batch;
+    const uint64_t wanted = all ? batches_there : batches.value_or(default_batches), samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch;
+    // All that is there is answered to, text by text, which gives figures beside the loss.
+    std::optional<Answered> answered;
+    if (tokens.labelled && samples == there) answered = answer_documents(opened.trainer.get(), *tokens.labelled, part.training_tokens, about.task, labels_of(opened.model));
+    double loss = answered ? answered->loss : 0;
+    if (!answered)
+      call([&](stw_error* error) {
+        const EvaluationLine line(opened.trainer.get(), "evaluation", true);
+        return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error);
+      });
+    const stw_progress told = query(opened.trainer);
     const double perplexity = std::exp(loss);
-    const bool is_number = about.task == STW_TASK_NUMBER, has_accuracy = !is_number && (about.labels > 0 || data.has_pairs);
-    const double accuracy = query(opened.trainer).evaluation_accuracy;
-    std::optional<Figures> figures;
-    const bool is_of_words = about.task == STW_TASK_TOKEN_LABEL;
-    if (about.labels > 0 && all && samples == there) figures = is_of_words ? answer_all_words(opened, tokenization, info.sequence) : answer_all(opened, tokenization, info.sequence);
+    const bool is_number = about.task == STW_TASK_NUMBER, has_accuracy = !is_number && (about.labels > 0 || data.has_pairs), is_of_words = about.task == STW_TASK_TOKEN_LABEL;
+    const double accuracy = answered && answered->accuracy ? *answered->accuracy : told.evaluation_accuracy;
+    const uint64_t count = answered ? answered->count : told.evaluation_targets, trained = has_accuracy || is_number ? samples * info.sequence : count;
+    const std::string line = answered ? answered->line : "";
     if (json) {
-      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
-                 is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), figures ? figures->json : "",
-                 data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", count);
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
+                 is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), answered ? figures_in_json(*answered) : "",
+                 data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", trained,
+                 has_accuracy || is_number ? fmt::format(",\"{}\":{}", data.has_pairs ? "pairs" : is_of_words ? "words" : "texts", count) : "");
     } else if (has_accuracy || is_number) {
       const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
-      const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
+      const std::string over = samples == there ? fmt::format("the {} {}{}", grouped(tokens.held_out_examples), what, all ? "" : " held out") : fmt::format("the {} in {} samples", what, grouped(samples));
       std::string rest = data.has_pairs ? left_out(tokens.counts) : "";
       if (is_of_words && tokens.counts.unlearned) rest = fmt::format("; {} words are left out, as samples have no token of theirs", grouped(tokens.counts.unlearned));
       fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", loss, is_number ? "RMSE" : "accuracy", is_number ? std::sqrt(loss) : accuracy, over, data.path, rest);
-      if (figures) fmt::print("{}\n", figures->line);
+      if (!line.empty()) fmt::print("{}\n", line);
     } else if (data.masks) {
-      fmt::print("evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the hidden tokens in {} samples of {}\n", loss, perplexity, accuracy, grouped(samples), data.path);
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} samples of {}\n", loss, perplexity, accuracy, grouped(count), grouped(samples), data.path);
     } else {
-      const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
-      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
+      const std::string over = tokens.counts.examples ? fmt::format("the {} tokens that are learned in {} samples", grouped(count), grouped(samples)) : grouped(count) + " tokens";
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}{}\n", loss, perplexity, over, data.path,
+                 !all ? "" : tokens.counts.examples ? ", every example once" : fmt::format(", each once, in windows of {} end to end", grouped(info.sequence)));
     }
   }
 
-  struct Figures { std::string json, line; };   // members of an object, each after a comma; and for people
+  // What a run holds out is what it was told to; of other files nothing is known.
+  void warn_of_trained_data() const {
+    const std::string& run = run_of(model);
+    const std::vector<std::string> trained_on = settings_of_run(run, "data");
+    const auto evaluations = setting_of_run(run, "eval-batches");
+    const bool held_out_nothing = setting_of_run(run, "eval-data") || (evaluations && std::strtoull(evaluations->c_str(), nullptr, 10) == 0);
+    if (held_out_nothing && trained_on.size() == data.files.size() && std::equal(trained_on.begin(), trained_on.end(), data.files.begin(), is_same))
+      complain("stowage: warning: the run in {} was trained on all of {}, and held nothing out of it; this is the loss of texts that it has seen", run, data.path);
+  }
 
   // JSON has no way to write what is not finite.
   static std::string in_json(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
-  // The answers to all texts of the file, against their labels.
-  Figures answer_all(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
-    const std::vector<std::string> names = labels_of(opened.model);
-    const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, true);
-    const stw_model_info about = query(opened.model);
-    const bool is_one_label = about.task == STW_TASK_LABEL;
-    const std::vector<uint32_t> labels = is_one_label ? label_numbers(texts, names) : std::vector<uint32_t>();
-    const std::vector<float> values = is_one_label ? std::vector<float>() : label_values(texts, names, about.task);
-    std::vector<float> all_logits;
-    for (size_t first = 0; first < texts.size(); first += texts_at_once) {
-      std::vector<SeenText> seen;
-      for (size_t i = first; i < std::min(first + texts_at_once, texts.size()); ++i) seen.push_back(tokens_of(texts[i], tokenization, about, sequence));
-      const std::vector<float> logits = label_logits(opened.trainer.get(), seen, names.size());
-      all_logits.insert(all_logits.end(), logits.begin(), logits.end());
-    }
-    if (about.task == STW_TASK_LABELS) return figures_of(labels_metrics(values, all_logits, names.size()));
-    if (about.task == STW_TASK_NUMBER) return figures_of(number_metrics(values, all_logits, names.size()));
-    std::vector<uint32_t> answers;
-    for (auto at = all_logits.begin(); at != all_logits.end(); at += static_cast<std::ptrdiff_t>(names.size()))
-      answers.push_back(static_cast<uint32_t>(std::max_element(at, at + static_cast<std::ptrdiff_t>(names.size())) - at));
-    return figures_of(label_metrics(labels, answers, names.size()));
-  }
-
-  // The same for words. Of tags that say where entities begin the entities count, of others the words.
-  std::optional<Figures> answer_all_words(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
-    const std::vector<std::string> names = labels_of(opened.model);
-    const std::vector<TaggedText> texts = read_tagged(data.source, data.fields, true);
-    const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, names);
-    const stw_model_info about = query(opened.model);
-    std::optional<EntityScores> entities;
-    if (are_entity_tags(names)) entities.emplace();
-    std::vector<uint32_t> labels, answers;
-    for (size_t first = 0; first < texts.size(); first += texts_at_once) {
-      std::vector<SeenWords> seen;
-      for (size_t i = first; i < std::min(first + texts_at_once, texts.size()); ++i)
-        seen.push_back(tokens_of_words(texts[i].words, texts[i].place, tokenization, about, sequence));
-      const std::vector<std::vector<float>> logits = word_logits(opened.trainer.get(), seen, names.size());
-      for (size_t i = 0; i < seen.size(); ++i) {
-        std::vector<std::string> wanted, given;
-        auto row = logits[i].begin();
-        for (size_t w = 0; w < seen[i].first.size(); ++w) {
-          if (seen[i].first[w] < 0) continue;
-          const auto end = row + static_cast<std::ptrdiff_t>(names.size());
-          labels.push_back(numbers[first + i][w]);
-          answers.push_back(static_cast<uint32_t>(std::max_element(row, end) - row));
-          row = end;
-          wanted.push_back(names[labels.back()]), given.push_back(names[answers.back()]);
-        }
-        if (entities) entities->add(wanted, given);
-      }
-    }
-    if (entities) return figures_of(*entities);
-    if (labels.empty()) return std::nullopt;
-    return figures_of(label_metrics(labels, answers, names.size()));
-  }
-
-  static Figures figures_of(const EntityScores& scores) {
-    const auto figures = [](const EntityCounts& c) {
-      return fmt::format("\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}", c.precision(), c.recall(), c.f1(), c.wanted);
-    };
-    std::string types;
-    for (const auto& [type, counts] : scores.by_type) types += fmt::format("{}{}:{{{}}}", types.empty() ? "" : ",", json_quoted(type), figures(counts));
-    return {fmt::format(",{},\"by_type\":{{{}}}", figures(scores.all), types),
-            fmt::format("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found", scores.all.precision(), scores.all.recall(), scores.all.f1(),
-                        grouped(scores.all.wanted), grouped(scores.all.given))};
-  }
-
-  static Figures figures_of(const LabelMetrics& m) {
-    return {fmt::format(",\"f1_macro\":{},\"f1_micro\":{},\"matthews\":{}{}", m.f1_macro, m.f1_micro, m.matthews, m.f1 ? fmt::format(",\"f1\":{}", *m.f1) : ""),
-            fmt::format("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}", m.f1 ? fmt::format("{:.4f} of the second label, ", *m.f1) : "", m.f1_macro, m.f1_micro, m.matthews)};
-  }
-  static Figures figures_of(const LabelsMetrics& m) {
-    return {fmt::format(",\"f1_macro\":{},\"f1_micro\":{}", m.f1_macro, m.f1_micro), fmt::format("F1 {:.4f} macro, {:.4f} micro; accuracy counts texts whose labels are all right", m.f1_macro, m.f1_micro)};
-  }
-  static Figures figures_of(const NumberMetrics& m) {
-    const auto said = [](double x) { return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("undefined"); };
-    return {fmt::format(",\"mse\":{},\"mae\":{},\"pearson\":{},\"spearman\":{}", in_json(m.mse), in_json(m.mae), in_json(m.pearson), in_json(m.spearman)),
-            fmt::format("MSE {:.4f}, MAE {:.4f}; correlation {} (Pearson), {} (Spearman)", m.mse, m.mae, said(m.pearson), said(m.spearman))};
+  static std::string figures_in_json(const Answered& answered) {
+    std::string text;
+    for (const auto& [name, value] : answered.figures) text += fmt::format(",\"{}\":{}", name, in_json(value));
+    return answered.by_type.empty() ? text : text + ",\"by_type\":" + answered.by_type;
   }
 
   // What was not said of the preference is the run's.
@@ -271,10 +212,13 @@ void add_eval(CLI::App& application) {
   command.add_option("--reference-model", self->reference_model, "What the preferences dpo and ipo are against. Default: the model that the run's training began with.")
       ->check(not_empty())
       ->type_name("MODEL");
-  command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20, with --all and examples all of them.")
-      ->check(positive())
-      ->type_name("N");
-  command.add_flag("--all", self->all, "Evaluate on all of the file, not on the last tenth alone, which training holds out.");
+  auto* batches = command.add_option("--eval-batches", self->batches, "Batches to evaluate, of what is held out. Default: 20.")->check(positive())->type_name("N");
+  command
+      .add_flag("--all", self->all,
+                "Evaluate on all of the file, not on the tenth alone that training holds out: every example once; of a text or tokens every\n"
+                "token once, in windows of --seq end to end.")
+      ->excludes(batches);
+  add_tail_flag(command, self->data);
   command.add_flag("--json", self->json, "Print one JSON object, and nothing else, to standard output.");
   command.callback([self] { self->run(); });
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "failure.h"
-#include "shuffle.h"
 
 namespace command {
 
@@ -24,7 +23,7 @@ uint64_t add(Examples& all, const Example& example, uint64_t reach) {
   return counted;
 }
 
-Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence) {
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order) {
   const std::string& path = data.name();
   std::vector<Example> list;
   data.for_objects([&](std::string_view text, const std::string& place) {
@@ -32,7 +31,7 @@ Examples read_examples(const DataSource& data, const ExampleReader& reader, uint
     return true;
   });
   if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
-  shuffle(list);
+  shuffle(list, order);
   Examples all;
   ExampleCounts& counts = all.counts;
   counts.examples = list.size();

@@ -7,6 +7,7 @@
 
 #include "data_source.h"
 #include "example_reader.h"
+#include "shuffle.h"
 
 namespace command {
 
@@ -32,6 +33,6 @@ uint64_t add(Examples& all, const Example& example, uint64_t reach);
 
 // In an order of their own, the same each time: files are often sorted, and the last ones are held out.
 // Throws a Failure that names the file and the line.
-Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence);
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
 }  // namespace command

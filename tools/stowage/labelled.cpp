@@ -17,7 +17,8 @@
 #include "files.h"
 #include "json_value.h"
 #include "lines.h"
-#include "shuffle.h"
+#include "messages.h"
+#include "tokenizer/unicode.h"
 #include "units.h"
 #include "utf8.h"
 
@@ -67,6 +68,17 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   return text;
 }
 
+// Without the case of its letters.
+std::string without_case(std::string_view word) {
+  std::string small;
+  while (!word.empty()) {
+    const Character c = first_character(word);
+    append_utf8(small, lowercase_of(c.code));
+    word.remove_prefix(c.bytes);
+  }
+  return small;
+}
+
 std::string_view without_blanks(std::string_view word) {
   const size_t first = word.find_first_not_of(" \t\r\n");
   return first == word.npos ? std::string_view() : word.substr(first, word.find_last_not_of(" \t\r\n") + 1 - first);
@@ -86,7 +98,7 @@ void take_labels_of_field(LabelledText& text, std::string_view field, const std:
   text.has_names = !std::all_of(text.labels.begin(), text.labels.end(), [](const std::string& label) { return real_number_of(label).has_value(); });
 }
 
-std::vector<LabelledText> read_table(std::string_view content, const DataFile& file, const LabelFields& fields, bool with_labels) {
+std::vector<LabelledText> read_table(std::string_view content, const DataFile& file, const LabelFields& fields, Wanted wanted) {
   const std::string& path = file.path;
   CsvReader reader(content, path, file.separator);
   const auto header = reader.record();
@@ -98,14 +110,15 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
       throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag));
     return static_cast<size_t>(found - header->begin());
   };
-  const size_t text = column(fields.text, "--text-field"), label = with_labels ? column(fields.label, "--label-field") : 0;
+  const size_t text = column(fields.text, "--text-field"), label = wanted == Wanted::labels ? column(fields.label, "--label-field") : 0;
   const auto pair = static_cast<size_t>(std::find(header->begin(), header->end(), fields.pair) - header->begin());   // the end: there is none
+  if (wanted == Wanted::answers && header->size() == 1) reader.keep_blank_lines();
   std::vector<LabelledText> texts;
   while (const auto record = reader.record()) {
     if (record->size() != header->size())
       throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
     texts.push_back({(*record)[text], {}, reader.where()});
-    if (with_labels) take_labels_of_field(texts.back(), (*record)[label], fields.separator);
+    if (wanted == Wanted::labels) take_labels_of_field(texts.back(), (*record)[label], fields.separator);
     if (pair < record->size()) texts.back().pair = (*record)[pair];
   }
   return texts;
@@ -158,6 +171,33 @@ bool are_numbered_classes(std::span<const LabelledText> texts) {
   return *numbers.rbegin() - *numbers.begin() == numbers.size() - 1;
 }
 
+// What programs write in place of a number that is missing.
+bool stands_for_no_number(std::string_view word) {
+  constexpr std::string_view words[] = {"nan", "+nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity", "null", "none", "na", "n/a", "<na>"};
+  const std::string small = without_case(word);
+  return std::find(std::begin(words), std::end(words), small) != std::end(words);
+}
+
+// Throws where the labels are numbers but for words such as "nan", which would be labels of their own.
+void check_missing_numbers(std::span<const LabelledText> texts) {
+  const LabelledText* first = nullptr;
+  const std::string* word = nullptr;
+  bool has_numbers = false;
+  for (const LabelledText& text : texts)
+    for (const std::string& label : text.labels) {
+      if (real_number_of(label)) {
+        has_numbers = true;
+      } else if (!stands_for_no_number(label)) {
+        return;
+      } else if (!first) {
+        first = &text, word = &label;
+      }
+    }
+  if (first && has_numbers)
+    throw Failure(exit_usage, fmt::format("{}: the label \"{}\" is no number, and the others are: leave this text out, or make names of all labels with --task {}", first->place, *word,
+                                          first->is_list ? "labels" : "label"));
+}
+
 const char* word_of_task(uint32_t task) { return task == STW_TASK_LABELS ? "labels" : "number"; }
 
 }  // namespace
@@ -180,24 +220,26 @@ bool holds_labels(const DataSource& data, const LabelFields& fields) {
   return found;
 }
 
-std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, bool with_labels) {
+std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, Wanted wanted) {
   const std::string& path = data.name();
   std::vector<LabelledText> texts;
   if (data.is_table()) {
     for (size_t i = 0; i < data.files().size(); ++i)
-      for (LabelledText& text : read_table(data.content(i), data.files()[i], fields, with_labels)) texts.push_back(std::move(text));
+      for (LabelledText& text : read_table(data.content(i), data.files()[i], fields, wanted)) texts.push_back(std::move(text));
   } else {
-    data.for_objects([&](std::string_view text, const std::string& place) {
-      texts.push_back(of_object(text, place, fields, with_labels));
+    const auto read = [&](std::string_view line, const std::string& place) {
+      texts.push_back(is_blank(line) ? LabelledText{"", {}, place} : of_object(line, place, fields, wanted == Wanted::labels));
       return true;
-    });
+    };
+    data.for_objects(read, wanted == Wanted::answers);
   }
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
+  if (wanted == Wanted::answers) return texts;
   for (const LabelledText& text : texts) {
     if (text.pair && is_blank(*text.pair)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.pair));
     if (is_blank(text.text)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.text));
     for (const std::string& label : text.labels) {
-      if (label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
+      if (is_blank(label)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
       if (label != valid_utf8(label) || label.find('\0') != std::string::npos)
         throw Failure(exit_failed, fmt::format("{}: \"{}\" is not UTF-8, or has a zero byte", text.place, fields.label));
     }
@@ -208,7 +250,7 @@ std::vector<LabelledText> read_labelled(const DataSource& data, const LabelField
 std::vector<LabelledText> read_lines(const DataSource& data) {
   std::vector<LabelledText> texts;
   for (size_t i = 0; i < data.files().size(); ++i)
-    for_lines(data.content(i), [&](uint64_t number, std::string_view line) {
+    for_all_lines(data.content(i), [&](uint64_t number, std::string_view line) {
       if (line.ends_with('\r')) line.remove_suffix(1);
       texts.push_back({std::string(line), {}, fmt::format("{}, line {}", data.files()[i].path, number)});
       return true;
@@ -226,10 +268,28 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
   return list;
 }
 
+void check_names(std::span<const std::string> names, const std::string& path) {
+  const bool are_numbers = std::all_of(names.begin(), names.end(), [](const std::string& name) { return real_number_of(name).has_value(); });
+  std::map<double, std::string_view> numbers;
+  std::map<std::string, std::string_view> spellings;
+  for (const std::string& name : names) {
+    if (const auto number = real_number_of(name); number && are_numbers) {
+      const auto [other, is_new] = numbers.emplace(*number, name);
+      const bool are_digits = number_of(name) && number_of(other->second);   // such as "01" and "1", which may be names
+      if (!is_new && !are_digits)
+        throw Failure(exit_failed, fmt::format("{}: the labels \"{}\" and \"{}\" are the same number, and would be two labels: write them alike", path, other->second, name));
+    }
+    const auto [other, is_new] = spellings.emplace(without_case(without_blanks(name)), name);
+    if (!is_new)
+      complain("stowage: warning: {}: the labels \"{}\" and \"{}\" differ in case or blanks alone, and are two labels", path, shortened(std::string(other->second)), shortened(name));
+  }
+}
+
 uint32_t task_of(std::span<const LabelledText> texts, const std::string& path) {
   const bool has_names = std::any_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.has_names; });
   const bool has_lists = std::any_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
   if (std::all_of(texts.begin(), texts.end(), [](const LabelledText& text) { return text.labels.empty(); })) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  check_missing_numbers(texts);
   if (has_lists && has_names) return STW_TASK_LABELS;
   if (!has_lists && (has_names || are_numbered_classes(texts))) return STW_TASK_LABEL;
   throw Failure(exit_usage, fmt::format("--data {}: its labels are numbers: learn them as numbers with --task number, or as names with --task {}", path, has_lists ? "labels" : "label"));
@@ -287,15 +347,10 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
   if (text.pair && (!is_encoder || tokenization.kind() == Tokenization::Kind::bytes))
     throw Failure(exit_failed, fmt::format("{}: has two texts, which {} does not tell apart: {}", text.place, is_encoder ? "a tokenizer of bytes" : "the model",
                                            is_encoder ? "name a tokenizer with --tokenizer" : "it has no types of tokens"));
-  if (is_encoder) {
-    SeenText seen = tokens_of_encoder(text, tokenization, model, most);
-    if (seen.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
-    return seen;
-  }
+  if (is_encoder) return tokens_of_encoder(text, tokenization, model, most);
   const int64_t padding = model.padding_token;
   SeenText seen{tokenization.encode(text.text, text.place), {}, false};
   std::vector<int32_t>& tokens = seen.tokens;
-  if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
   seen.is_cut = tokens.size() > most;
   uint64_t behind = 0;   // what stands at the end keeps its room
   for (; tokens.size() > 1 && tokens.back() == padding; ++behind) tokens.pop_back();
@@ -344,7 +399,7 @@ std::vector<float> label_values(std::span<const LabelledText> texts, std::span<c
   return values;
 }
 
-Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence) {
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence, Order order) {
   const bool has_values = model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER;
   std::string label_bytes;   // of all texts: as many of each
   const auto put = [&](const auto& numbers) { label_bytes.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]); };
@@ -356,10 +411,11 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
   Examples all;
   for (const LabelledText& text : texts) {
     SeenText seen = tokens_of(text, tokenization, model, sequence);
+    if (seen.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
     documents.push_back({std::move(seen.tokens), std::move(seen.token_types), documents.size()});
     all.counts.longer += seen.is_cut;
   }
-  shuffle(documents);
+  shuffle(documents, order);
   all.counts.examples = all.counts.learned = documents.size();
   for (const auto& [tokens, token_types, text] : documents) {
     all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);

@@ -15,16 +15,22 @@ inline std::string_view without_mark(std::string_view content) {
   return content;
 }
 
-// line(number, text), numbers from 1 on, for every line that is not blank, until it returns false.
+// line(number, text), numbers from 1 on, for every line until it returns false.
 template <class Line>
-void for_lines(std::string_view content, const Line& line) {
+void for_all_lines(std::string_view content, const Line& line) {
   content = without_mark(content);
   for (uint64_t number = 1; !content.empty(); ++number) {
     const size_t end = std::min(content.find('\n'), content.size());
     const std::string_view here = content.substr(0, end);
     content.remove_prefix(std::min(end + 1, content.size()));
-    if (!is_blank(here) && !line(number, here)) return;
+    if (!line(number, here)) return;
   }
+}
+
+// The same for every line that is not blank.
+template <class Line>
+void for_lines(std::string_view content, const Line& line) {
+  for_all_lines(content, [&](uint64_t number, std::string_view here) { return is_blank(here) || line(number, here); });
 }
 
 }  // namespace command

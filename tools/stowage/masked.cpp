@@ -11,7 +11,6 @@
 #include "files.h"
 #include "number_checks.h"
 #include "run_settings.h"
-#include "shuffle.h"
 #include "tokenizer/masking_vocabulary.h"
 #include "units.h"
 
@@ -25,7 +24,7 @@ std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields
     for (size_t i = 0; i < data.files().size(); ++i) texts.push_back({std::string(data.content(i)), {}, data.files()[i].path});
     return texts;
   }
-  for (LabelledText& text : read_labelled(data, fields, false)) {
+  for (LabelledText& text : read_labelled(data, fields, Wanted::texts)) {
     if (text.pair) texts.push_back({std::move(*text.pair), {}, text.place});
     texts.push_back({std::move(text.text), {}, text.place});
   }
@@ -79,7 +78,7 @@ void check_masks_of_run(const MaskFlags& flags, const std::string& run) {
     throw Failure(exit_failed, fmt::format("--mask-whole-words: the run in {} was trained without it; another would change its bits", run));
 }
 
-Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks) {
+Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Order order, Masks& masks) {
   const std::string& path = data.name();
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_failed, fmt::format("{}: expected texts for a masked language model: of token ids nobody knows which ones are special", path));
@@ -91,7 +90,7 @@ Examples read_masked(const DataSource& data, const LabelFields& fields, const Ma
   if (sequence <= around) throw Failure(exit_usage, fmt::format("--seq {}: expected more than the {} tokens that the tokenizer puts around a text", sequence, around));
   const uint64_t room = sequence - around;
   std::vector<LabelledText> texts = all_texts_of(data, fields);
-  shuffle(texts);
+  shuffle(texts, order);
   Examples all;
   for (const LabelledText& text : texts) {
     const std::vector<int32_t> inner = tokenization.encode(text.text, text.place, true);

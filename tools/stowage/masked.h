@@ -40,8 +40,8 @@ struct Masks {
 };
 
 // All texts of the data: of tables or objects, or each whole file as one text. Cut to pieces that fill a sample, each with the tokens that the
-// tokenizer puts around a text; pieces are documents. Texts come in an order of their own, and their pieces one after the other.
+// tokenizer puts around a text; pieces are documents. Texts come in this order, and their pieces one after the other.
 // Throws a Failure where the tokenizer has no mask token, or does not tell words although whole words are hidden.
-Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks);
+Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Order order, Masks& masks);
 
 }  // namespace command

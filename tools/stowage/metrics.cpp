@@ -101,12 +101,19 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   write(line.finish());
 }
 
-void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy, std::optional<double> rmse) {
+void Metrics::evaluation(uint64_t step, const Evaluation& evaluation) {
   Line line;
-  line.add("step", step).add("eval_loss", loss);
-  if (accuracy) line.add("eval_accuracy", *accuracy);
-  if (rmse) line.add("eval_rmse", *rmse);
+  line.add("step", step).add("eval_loss", evaluation.loss);
+  if (evaluation.accuracy) line.add("eval_accuracy", *evaluation.accuracy);
+  if (evaluation.rmse) line.add("eval_rmse", *evaluation.rmse);
+  for (const auto& [name, value] : evaluation.figures) line.add("eval_" + name, value);
   write(line.finish());
+}
+
+std::optional<double> Evaluation::figure(std::string_view name) const {
+  for (const auto& [known, value] : figures)
+    if (known == name) return value;
+  return std::nullopt;
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {
@@ -120,6 +127,14 @@ std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batch
     out.append(line) += '\n';
   });
   return out;
+}
+
+std::optional<double> last_rate(const std::string& text) {
+  std::optional<double> rate;
+  each_line(text, [&](std::string_view line) {
+    if (const auto of_line = json_number(line, "", "lr")) rate = of_line;
+  });
+  return rate;
 }
 
 MetricHistory read_metrics(const std::string& text) {

@@ -1,7 +1,8 @@
 // metrics.jsonl: one JSON object a line, in the order of the run.
 //
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
-//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts
+//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts. Where all that is
+//                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson" and the like
 //
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
 // "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
@@ -12,11 +13,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stowage.h"
 
 namespace command {
+
+struct Evaluation {
+  double loss = 0;
+  std::optional<double> accuracy, rmse;   // of classifiers and preferences; of numbers
+  std::vector<std::pair<std::string, double>> figures;   // of answers to all that is held out: f1_macro, …
+  std::optional<double> figure(std::string_view name) const;
+};
 
 struct MetricFields { bool accuracy, loss_scale; };   // which ones lines of steps have
 
@@ -26,7 +35,7 @@ class Metrics {
   Metrics(const std::string& path, MetricFields fields);
   // Allocate nothing. A line that cannot be written is kept, see `check`, and a run that goes on would lose more of them.
   void step(const stw_progress& now, bool skipped);
-  void evaluation(uint64_t step, double loss, std::optional<double> accuracy, std::optional<double> rmse);   // of classifiers; of numbers
+  void evaluation(uint64_t step, const Evaluation& evaluation);
   bool has_failed() const { return failed_ != 0; }
   // Throws where a line could not be written.
   void check() const;
@@ -59,5 +68,6 @@ struct MetricHistory {
   std::vector<MetricPoint> losses, evaluations, accuracies, errors;   // accuracies: of classifiers; errors: of numbers, root mean square
 };
 MetricHistory read_metrics(const std::string& text);
+std::optional<double> last_rate(const std::string& text);   // of the last step
 
 }  // namespace command

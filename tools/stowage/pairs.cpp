@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "failure.h"
-#include "shuffle.h"
 #include "units.h"
 
 namespace command {
@@ -50,7 +49,7 @@ std::string left_out(const ExampleCounts& counts) {
          (!counts.unlearned ? "" : fmt::format("; {} more are left out, whose answers are alike, empty, or cut away", grouped(counts.unlearned)));
 }
 
-Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence) {
+Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order) {
   std::vector<Answers> list;
   Examples all;
   ExampleCounts& counts = all.counts;
@@ -60,7 +59,7 @@ Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_
     list.push_back(std::move(pair.answers));
     return true;
   });
-  shuffle(list);
+  shuffle(list, order);
   for (Answers& pair : list) {
     const bool was_cut = cut(pair, static_cast<size_t>(sequence) + 1);
     if (pair[0].tokens == pair[1].tokens || !is_learned(pair[0]) || !is_learned(pair[1])) {

@@ -63,6 +63,14 @@ void check_evaluation(const TrainFlags& flags) {
   const bool of_run = setting_of_run(flags.resume, "eval-data").has_value();
   if (of_run == flags.evaluation.empty())
     throw Failure(exit_failed, fmt::format("--eval-data: the run in {} was trained {} it; another would change its bits", flags.resume, of_run ? "with" : "without"));
+  if (of_run) return;
+  const auto batches = setting_of_run(flags.resume, "eval-batches");
+  const bool run_held_out = !batches || batches->find_first_not_of('0') != std::string::npos;
+  if (run_held_out != (flags.run.evaluation_batches > 0))
+    throw Failure(exit_failed, fmt::format("--eval-batches {}: the run in {} {}; another would change its bits", flags.run.evaluation_batches, flags.resume,
+                                           run_held_out ? "holds a tenth of its data out, which 0 would train on; --eval-every 0 evaluates after the last batch alone" : "was trained on all of its data"));
+  if (run_has_option(flags.resume, "eval-tail") != flags.data.holds_out_tail)
+    throw Failure(exit_failed, fmt::format("--eval-tail: the run in {} was trained {} it; another would change its bits", flags.resume, flags.data.holds_out_tail ? "without" : "with"));
 }
 
 // Without the option a model has the rates of its config, which a checkpoint knows by a hash.
@@ -99,7 +107,7 @@ std::string shown(const JsonValue& value) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
-                                         "label-field", "label-names", "label-separator", "task", "eval-data", "mask-rate", "mask-whole-words"};
+                                         "label-field", "label-names", "label-separator", "task", "eval-data", "eval-tail", "mask-rate", "mask-whole-words"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
 }
@@ -149,6 +157,18 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (json_bool(*header, "identity", "fused_update").value_or(false)) flags.plan.fused_update = true;
   if (flags.plan.states == "auto")
     if (const auto bits = json_whole(*header, "identity", "state_bits")) flags.plan.states = fmt::format("{}", *bits);
+}
+
+std::vector<std::string> changed_schedule(const TrainFlags& flags) {
+  if (flags.resume.empty()) return {};
+  const JsonValue options = read_json(flags.options, "the options");
+  std::vector<std::string> changed;
+  for (const char* name : {"steps", "epochs", "lr", "min-lr", "warmup", "schedule", "decay-steps", "lr-batch"}) {
+    const JsonView given = JsonView(options, "the options").at(name);
+    const std::string now = given.is_null() ? "" : given.elements().back().text(), before = setting_of_run(flags.resume, name).value_or("");
+    if (now != before) changed.push_back(fmt::format("--{} {} (before: {})", name, now.empty() ? "left out" : now, before.empty() ? "left out" : before));
+  }
+  return changed;
 }
 
 void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {

@@ -17,4 +17,7 @@ void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan);
 // That a plan, wherever it comes from, computes as the run does: before anything is allocated or written, what restoring would refuse.
 void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json);
 
+// The options that decide on learning rates and have other values than the run had, such as "--steps 40 (before: 20)". Of a run that begins none.
+std::vector<std::string> changed_schedule(const TrainFlags& flags);
+
 }  // namespace command

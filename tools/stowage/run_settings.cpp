@@ -159,6 +159,15 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
   return options;
 }
 
+bool run_has_option(const std::string& folder, const std::string& wanted) {
+  bool has = false;
+  for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
+    reader.list('[', ']', [&] { reader.text(); });
+    has = has || name == wanted;
+  });
+  return has;
+}
+
 std::vector<std::string> settings_of_run(const std::string& folder, const std::string& wanted) {
   std::vector<std::string> found;
   for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {

@@ -28,6 +28,8 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
 // What a run was last trained on, as settings_json was told; none where nobody knows.
 std::optional<uint64_t> data_of_run(const std::string& folder);
 
+// Whether a run was given an option, such as the flag "eval-tail".
+bool run_has_option(const std::string& folder, const std::string& name);
 // The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.
 std::optional<std::string> setting_of_run(const std::string& folder, const std::string& name);
 // All of them, such as the files of "data".

@@ -6,9 +6,12 @@
 
 namespace command {
 
-// Fisher and Yates, by splitmix64.
+enum class Order : uint8_t { shuffled, of_file };
+
+// Fisher and Yates, by splitmix64; unless the file's order is to stay.
 template <class T>
-void shuffle(std::vector<T>& list) {
+void shuffle(std::vector<T>& list, Order order) {
+  if (order == Order::of_file) return;
   uint64_t state = 1337;
   for (size_t i = list.size(); i > 1; --i) {
     uint64_t z = (state += 0x9e3779b97f4a7c15u);

@@ -10,7 +10,6 @@
 
 #include "failure.h"
 #include "json_value.h"
-#include "shuffle.h"
 #include "tokenizer/unicode.h"
 #include "units.h"
 #include "utf8.h"
@@ -108,7 +107,7 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
   }
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected texts of words, found none", path));
   for (const TaggedText& text : texts) {
-    if (text.words.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
+    if (text.words.empty() && with_tags) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
     if (!with_tags) continue;
     if (text.tags.size() != text.words.size())
       throw Failure(exit_failed, fmt::format("{}: expected a tag for each of {} words, found {}", text.place, grouped(text.words.size()), grouped(text.tags.size())));
@@ -213,7 +212,7 @@ std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<cons
 }
 
 Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model,
-                         uint64_t sequence) {
+                         uint64_t sequence, Order order) {
   const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, labels);
   struct Document { SeenText text; std::vector<uint32_t> labels; };
   std::vector<Document> documents;
@@ -230,7 +229,7 @@ Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std:
     }
     documents.push_back(std::move(document));
   }
-  shuffle(documents);
+  shuffle(documents, order);
   all.counts.examples = documents.size();
   for (const Document& document : documents) {
     for (size_t i = 0; i < document.labels.size(); ++i) {

@@ -50,8 +50,8 @@ SeenWords tokens_of_words(std::span<const std::string> words, const std::string&
 // The logits of every word that has tokens, `labels` numbers each; of the others nothing.
 std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts, size_t labels);
 
-// As documents, in an order of their own, with a label of each token.
+// As documents, in this order, with a label of each token.
 Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model,
-                         uint64_t sequence);
+                         uint64_t sequence, Order order);
 
 }  // namespace command

@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -132,6 +133,7 @@ std::string restore(const TrainFlags& flags, const Trainer& trainer, const RunFo
 void check_flags(const TrainFlags& flags) {
   if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
+  if (flags.data.holds_out_tail && flags.run.evaluation_batches == 0) throw Failure(exit_usage, "--eval-tail: with --eval-batches 0 nothing is held out; leave one of them out");
   check_min_rate(flags.run);
   if (flags.run.steps) check_schedule(flags);
 }
@@ -140,13 +142,14 @@ void check_flags(const TrainFlags& flags) {
 struct RunData {
   OpenData training;
   OpenData apart;   // to evaluate on; empty: what `training` holds out
-  stw_dataset* held_out() const { return apart.dataset ? apart.dataset.get() : training.dataset.get(); }
+  const OpenData& held_out() const { return apart.dataset ? apart : training; }
 };
 
 RunData open_run_data(const TrainFlags& flags, const Model& model, const Tokenization& tokenization, uint64_t sequence) {
   const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
-  DataRequest request{tokenization, flags.model, model, sequence, flags.plan.document_end, {}, evaluates && !apart};
-  if (!flags.evaluation.empty()) request.held_out = 0;
+  DataRequest request{tokenization, flags.model, model, sequence, flags.plan.document_end};
+  request.evaluates = evaluates && !apart;
+  if (!evaluates || apart) request.held_out = 0;
   RunData data;
   data.training = open_data(flags.data, flags.data.source, request);
   request.held_out = 1, request.evaluates = true;
@@ -199,6 +202,7 @@ void train(TrainFlags flags) {
   check_flags(flags);
   flags.run.schedule = schedule_of(flags.schedule);
   keep_numbers_of_run(flags);
+  flags.run.schedule_change = fmt::format("{}", fmt::join(changed_schedule(flags), ", "));
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
   take_labels(flags.model, flags.data);
@@ -236,7 +240,7 @@ void train(TrainFlags flags) {
   check_run(flags.run, trainer.get(), data.training.dataset.get());
   std::string metrics;   // of the run that goes on
   if (!flags.resume.empty())
-    metrics = restore(flags, trainer, out);
+    metrics = restore(flags, trainer, out), flags.run.rate_before = last_rate(metrics);
   else
     make_room(out);
   write_text(out.plan(), json);   // the first file: by it a run is known that never saved
@@ -251,7 +255,8 @@ void train(TrainFlags flags) {
 
   const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.task == STW_TASK_NUMBER ? Learned::numbers : about.labels > 0 ? Learned::texts
                           : flags.data.masks ? Learned::masked_tokens : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
-  TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), data.held_out(), learned, info);
+  const HeldOut held_out{data.held_out().dataset.get(), data.held_out().labelled, about.task, labels_of(model)};
+  TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), held_out, learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });

@@ -56,12 +56,15 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       ->check(whole_number(0))
       ->type_name("N");
   command.add_option("--eval-data", flags.evaluation_files,
-                     "Files like those of --data to evaluate on; --data is then trained on whole.\n"
-                     "Default: the last tenth of --data is held out.")
+                     "Files like those of --data to evaluate on; --data is then trained on whole. Default: a tenth of --data is held out,\n"
+                     "of a text or tokens the last one, of examples one that a fixed seed draws.")
       ->check(not_empty())
       ->expected(1, -1)
       ->type_name("FILE...");
-  command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20, and of a classifier at the end all that there are.")
+  add_tail_flag(command, flags.data);
+  command.get_option("--eval-tail")->excludes(command.get_option("--eval-data"));
+  command.add_option("--eval-batches", flags.run.evaluation_batches,
+                     "Batches of an evaluation; 0: none, and all of --data is trained on. Default: 20, and of a classifier at the end all that there are.")
       ->check(whole_number(0))
       ->type_name("N");
   command

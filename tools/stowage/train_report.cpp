@@ -31,6 +31,15 @@ void tell_adapters(const stw_model_info& about, const std::string& json) {
        embeddings == "none" ? "" : fmt::format("; embeddings{} are {}", about.labels ? "" : " and head", embeddings));
 }
 
+std::string held_out_part(const DataFlags& flags, const OpenData& data, const stw_model_info& about) {
+  const uint64_t tokens = query(data.dataset).evaluation_tokens;
+  if (tokens == 0) return "none held out";
+  if (data.counts.examples == 0) return fmt::format("{} held out, the last ones", grouped(tokens));
+  const char* const what = flags.has_pairs ? "pairs" : flags.masks ? "pieces of texts" : about.labels > 0 ? "texts" : "examples";
+  return fmt::format("{} held out in {} {}{}, {}", grouped(tokens), grouped(data.held_out_examples), flags.masks ? "" : fmt::format("of the {} ", grouped(data.counts.examples)), what,
+                     flags.holds_out_tail ? "the last ones" : "drawn by a fixed seed");
+}
+
 void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts, const std::string& preference) {
   const std::string longer = counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
   if (about.task == STW_TASK_TOKEN_LABEL)
@@ -72,8 +81,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   tell_model(flags.model, about);
   if (about.adapter_rank) tell_adapters(about, json);
   const stw_dataset_info tokens = query(data.dataset);
-  tell("data        {}: {} tokens to train on, {} held out{}; read as {}\n", flags.data.path, grouped(tokens.training_tokens),
-       grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "",
+  tell("data        {}: {} tokens to train on, {}; read as {}\n", flags.data.path, grouped(tokens.training_tokens),
+       apart.dataset ? fmt::format("{} held out in {}", grouped(query(apart.dataset).evaluation_tokens), flags.evaluation) : held_out_part(flags.data, data, about),
        flags.data.source.description());
   tell_examples(flags, about, data.counts, preference_of(json));
   const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);

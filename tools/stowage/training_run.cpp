@@ -20,6 +20,14 @@ constexpr uint64_t diverged_batches = 100;
 
 uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
 
+// Beside the loss, for people.
+std::string quality_of(const Evaluation& evaluation) {
+  if (evaluation.rmse) return fmt::format("RMSE {:.4g}", *evaluation.rmse);
+  if (!evaluation.accuracy) return fmt::format("perplexity {:.4g}", std::exp(evaluation.loss));
+  const auto macro = evaluation.figure("f1_macro"), f1 = evaluation.figure("f1");
+  return fmt::format("accuracy {:.4f}{}", *evaluation.accuracy, macro ? fmt::format(", F1 {:.4f} macro", *macro) : f1 ? fmt::format(", F1 {:.4f}", *f1) : "");
+}
+
 stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
 
 stw_run_options run_options(const RunSettings& settings, uint64_t until) {
@@ -68,7 +76,7 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
   call([&](stw_error* error) { return stw_trainer_run(trainer, data, &no_step, error); });
 }
 
-TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data, stw_dataset* held_out,
+TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data, const HeldOut& held_out,
                          Learned learned, const stw_plan_info& plan)
     : settings_(settings),
       folder_(folder),
@@ -96,11 +104,18 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   self.lost_batches_ = skipped && now->skip_reason == STW_SKIP_NOT_FINITE ? self.lost_batches_ + 1 : 0;
   self.metrics_.step(*now, skipped);
   self.line_.step(*now);
+  if (!skipped && now->step == self.start_.step + 1) self.tell_rate(*now);
   if (skipped)
     self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
                                self.is_fp16_ ? fmt::format("; the loss scale is {:g}", now->loss_scale) : "",
                                grouped(now->skipped)));
   return self.interrupt_.requested() || self.metrics_.has_failed() || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
+}
+
+void TrainingRun::tell_rate(const stw_progress& now) {
+  if (settings_.schedule_change.empty() || !settings_.rate_before || *settings_.rate_before == now.learning_rate) return;
+  line_.say(fmt::format("step {}: the learning rate goes from {:.4g} to {:.4g}, as the schedule is another one: {}", grouped(now.step), *settings_.rate_before, now.learning_rate,
+                        settings_.schedule_change));
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {
@@ -154,34 +169,49 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
   }
 }
 
+// All that is held out is answered to, text by text, where the model has labels or numbers, which gives figures beside the loss.
+Evaluation TrainingRun::evaluation_of(uint64_t batches) {
+  const stw_dataset_info info = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset);
+  Evaluation evaluation;
+  if (held_out_.labelled && batches * global_batch_ >= info.evaluation_samples) {
+    const Answered answered = answer_documents(trainer_, *held_out_.labelled, info.training_tokens, held_out_.task, held_out_.labels);
+    evaluation.loss = answered.loss;
+    evaluation.accuracy = answered.accuracy;
+    evaluation.figures = answered.figures;
+  } else {
+    call([&](stw_error* error) {
+      const EvaluationLine line(trainer_, "evaluation", false);
+      return stw_trainer_evaluate(trainer_, held_out_.dataset, batches, &evaluation.loss, error);
+    });
+    if (has_accuracy()) evaluation.accuracy = progress().evaluation_accuracy;
+  }
+  if (std::isnan(evaluation.loss)) evaluation.loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
+  if (learned_ == Learned::numbers) evaluation.rmse = std::sqrt(evaluation.loss);
+  return evaluation;
+}
+
 void TrainingRun::evaluate(bool is_last) {
-  double loss = 0;
-  const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_samples + global_batch_ - 1) / global_batch_;
+  const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_samples + global_batch_ - 1) / global_batch_;
   const uint64_t count = is_last && learned_ != Learned::tokens && settings_.evaluates_all ? all : settings_.evaluation_batches;
+  Evaluation evaluation;
   interrupt_.cancels(trainer_);
   try {
-    const stw_status status = call(
-        [&](stw_error* error) {
-          const EvaluationLine line(trainer_, "evaluation", false);
-          return stw_trainer_evaluate(trainer_, held_out_, count, &loss, error);
-        },
-        STW_CANCELLED);
+    try {
+      evaluation = evaluation_of(count);
+    } catch (const Failure& failure) {
+      if (failure.status == STW_CANCELLED) return interrupt_.cancels(nullptr);
+      if (failure.status != STW_NON_FINITE) throw;
+      evaluation.loss = std::numeric_limits<double>::quiet_NaN();
+    }
     interrupt_.cancels(nullptr);
-    if (status == STW_CANCELLED) return;
-    if (std::isnan(loss)) loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
-    evaluation_loss_ = loss;
-    metrics_.evaluation(progress().step, loss, accuracy(), learned_ == Learned::numbers ? std::optional(std::sqrt(loss)) : std::nullopt);
+    evaluation_loss_ = evaluation.loss;
+    metrics_.evaluation(progress().step, evaluation);
     metrics_.check();
   } catch (const Failure& failure) {
     rescue(failure);
   }
-  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), loss,
-                        has_accuracy()                  ? fmt::format("accuracy {:.4f}", *accuracy())
-                        : learned_ == Learned::numbers ? fmt::format("RMSE {:.4g}", std::sqrt(loss))
-                                                       : fmt::format("perplexity {:.4g}", std::exp(loss))));
+  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), evaluation.loss, quality_of(evaluation)));
 }
-
-std::optional<double> TrainingRun::accuracy() const { return has_accuracy() ? std::optional(progress().evaluation_accuracy) : std::nullopt; }
 
 void TrainingRun::save() {
   call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
@@ -192,7 +222,7 @@ void TrainingRun::save() {
 }
 
 bool TrainingRun::run() {
-  const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
+  const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
   while (batches < settings_.steps && !interrupt_.requested()) {

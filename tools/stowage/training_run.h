@@ -2,8 +2,12 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "answers.h"
 #include "handles.h"
 #include "interrupt.h"
 #include "metrics.h"
@@ -29,6 +33,16 @@ struct RunSettings {
   bool evaluates_all = false;      // after the last batch a classifier or a preference on all that is held out, however many batches that are
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
   uint64_t check_every = 0;        // batches; 0: no step is made twice
+  std::string schedule_change;     // of a run that goes on with another schedule: what has changed; else empty
+  std::optional<double> rate_before;   // of the last step that it made
+};
+
+// What a run is evaluated on.
+struct HeldOut {
+  stw_dataset* dataset;
+  std::shared_ptr<const Examples> labelled;   // where the model has labels or numbers: all of the dataset, whose held-out part is at its end; else none
+  uint32_t task;
+  std::vector<std::string> labels;
 };
 
 // Why a step made no update, STW_SKIP_*: the end of a sentence.
@@ -44,7 +58,7 @@ class TrainingRun {
  public:
   // Borrows all of it.
   TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
-              stw_dataset* held_out, Learned learned, const stw_plan_info& plan);
+              const HeldOut& held_out, Learned learned, const stw_plan_info& plan);
   // Trains to the end or to the first signal, saves, and evaluates after the last step. True: to the end. A failure leaves
   // a checkpoint of the last complete step where the trainer stands at one, and says so.
   bool run();
@@ -60,20 +74,22 @@ class TrainingRun {
   uint64_t next_event(uint64_t batches) const;
   // `told`: with lines of metrics and progress.
   void train_until(uint64_t batches, bool told = true);
+  void tell_rate(const stw_progress& now);   // of the first step of another schedule
   bool save_due(uint64_t batches) const;
   bool evaluation_due(uint64_t batches) const;
   bool is_evaluated(uint64_t step) const;   // as the metrics say
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
+  Evaluation evaluation_of(uint64_t batches);
   bool has_accuracy() const { return learned_ != Learned::tokens && learned_ != Learned::numbers; }
-  std::optional<double> accuracy() const;   // of the last evaluation; of a classifier or a preference
   void save();
 
   const RunSettings& settings_;
   const RunFolder& folder_;
   stw_trainer* const trainer_;
-  stw_dataset *const data_, *const held_out_;   // held_out_: to evaluate on, perhaps the same
+  stw_dataset* const data_;
+  const HeldOut& held_out_;
   const Learned learned_;
   const uint64_t global_batch_;
   const bool is_fp16_;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "foreign_flags.h"
+
 namespace command {
 namespace {
 
@@ -47,7 +49,8 @@ std::string no_flag(const CLI::App& command, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  return fmt::format("{}: there is no such flag{}", word, suggestion(word.substr(0, word.find('=')), names));
+  const auto meant = foreign_flag(word, names);
+  return fmt::format("{}: there is no such flag{}", word, meant ? *meant : suggestion(word.substr(0, word.find('=')), names));
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+"""What a run holds out, what it says of it, and what `eval` goes over."""
+import json
+import random
+import re
+
+from support import SMALL, USAGE, CommandTest
+
+END = 1
+
+
+class HeldOutTest(CommandTest):
+    def evaluation(self, *words):
+        return json.loads(self.run_command("eval", *words, "--json").stdout)
+
+    def lines(self, rows, name="lines.jsonl"):
+        return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def table(self, count, name="table.csv"):
+        """Sorted, as files often are: the last tenth is of one label."""
+        draw = random.Random(3)
+        rows = [(" ".join(draw.choices(words, k=4)), label) for label, words in (("air", ["wind", "west", "turn"]), ("sea", ["ship", "sails", "crew"])) for _ in range(count // 2)]
+        return self.write(name, "text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+
+    def train_on(self, out, data, *more, expect=0):
+        return self.run_command("train", *SMALL[:-2], "--data", data, "--out", self.path(out), "--document-end", END, *more, expect=expect).stdout
+
+    def test_all_of_a_text_is_every_token_once(self):
+        self.train("run", "--steps", 5, "--lr", "1e-2")
+        content = self.read(".", "text.txt")[:301]   # nine windows of 32 and one of 12
+        data = self.write("part.txt", content)
+        said = self.evaluation("--model", self.path("run"), "--data", data, "--all", "--seq", 32, "--batch", 4)
+        self.assertEqual(said["tokens"], 300)
+        # Each window alone, however they are batched, and whatever stands in the file past the last one.
+        total = 0
+        for begin in range(0, 300, 32):
+            window = content[begin:begin + 33]
+            one = self.evaluation("--model", self.path("run"), "--data", self.write("window.txt", window), "--all", "--seq", 32, "--batch", 1)
+            self.assertEqual(one["tokens"], len(window) - 1)
+            total += one["eval_loss"] * one["tokens"]
+        self.assertAlmostEqual(said["eval_loss"], total / 300, places=6)
+        for batch in (1, 7, 64):
+            again = self.evaluation("--model", self.path("run"), "--data", data, "--all", "--seq", 32, "--batch", batch)
+            self.assertAlmostEqual(again["eval_loss"], said["eval_loss"], places=6)
+            self.assertEqual(again["tokens"], 300)
+        self.assertIn("over 300 tokens of " + data + ", each once, in windows of 32 end to end\n", self.run_command("eval", "--model", self.path("run"), "--data", data, "--all", "--seq", 32).stdout)
+        # Shorter than a window; and too short to predict anything.
+        self.assertEqual(self.evaluation("--model", self.path("run"), "--data", self.write("two.txt", "ab"), "--all")["tokens"], 1)
+        self.refused("eval", "--model", self.path("run"), "--data", self.write("one.txt", "a"), "--all", says=["one.txt: the held-out part needs at least 2 tokens", "found 1"])
+        self.refused("eval", "--model", self.path("run"), "--data", data, "--all", "--eval-batches", 2, expect=USAGE, says=["--all", "--eval-batches"])
+
+    def test_all_examples_count_once(self):
+        data = self.lines([{"prompt": f"q{i}", "completion": "a" * (1 + i % 7)} for i in range(50)])
+        told = self.train_on("run", data, "--steps", 3, "--eval-batches", 2)
+        self.assertRegex(told, r"tokens to train on, [\d,]+ held out in 5 of the 50 examples, drawn by a fixed seed; read as ")
+        said = self.evaluation("--model", self.path("run"), "--data", data, "--all")
+        self.assertEqual(said["tokens"], sum(2 + i % 7 for i in range(50)))   # with the end of each
+        self.assertIn(f"over the {said['tokens']} tokens that are learned in ", self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout)
+
+    def test_without_evaluations_all_is_trained_on(self):
+        text = self.text()
+        self.assertIn("text.txt: 20,000 tokens to train on, none held out; read as text\n", self.train_on("text", text, "--steps", 1, "--eval-batches", 0))
+        self.assertIn("18,000 tokens to train on, 2,000 held out, the last ones; read as ", self.train_on("held", text, "--steps", 1, "--eval-batches", 1))
+        a, b = {"prompt": "Q1:", "completion": " the harbour"}, {"prompt": "Q2:", "completion": " west wind"}
+        self.train_on("two", self.lines([a, b]), "--eval-batches", 0, "--steps", 120, "--lr", "1e-2")
+        for name, row in (("a", a), ("b", b)):
+            self.assertLess(self.evaluation("--model", self.path("two"), "--data", self.lines([row], name + ".jsonl"), "--all")["eval_loss"], 0.05)
+        self.train_on("one", self.lines([a], "one.jsonl"), "--eval-batches", 0, "--steps", 1)
+        self.refused("train", *SMALL, "--data", self.path("one.jsonl"), "--document-end", END, "--steps", 1, "--out", self.path("none"),
+                     says=["one.jsonl: too few examples (1) to hold one out for evaluations", "--eval-batches 0", "--eval-data"])
+        # What was trained on is known to have been.
+        told = self.run_command("eval", "--model", self.path("text"), "--data", text, "--document-end", END)
+        self.assertIn("warning: the run in " + self.path("text") + " was trained on all of " + text, told.stderr)
+        self.assertEqual(self.run_command("eval", "--model", self.path("text"), "--data", text, "--all", "--document-end", END).stderr, "")
+        self.assertEqual(self.run_command("eval", "--model", self.path("held"), "--data", text, "--document-end", END).stderr, "")
+        # A run that goes on keeps to it.
+        self.refused("train", "--resume", self.path("text"), "--steps", 2, "--eval-batches", 2, says=["--eval-batches 2: the run in", "was trained on all of its data"])
+        self.refused("train", "--resume", self.path("held"), "--steps", 2, "--eval-batches", 0, says=["--eval-batches 0: the run in", "holds a tenth of its data out"])
+        self.run_command("train", "--resume", self.path("held"), "--steps", 2, "--eval-batches", 3)
+
+    def test_the_last_tenth_of_a_file_is_held_out_where_it_is_asked_for(self):
+        data = self.table(200)
+        words = [data, "--steps", 30, "--lr", "2e-3"]
+        drawn = self.run_command("train", *SMALL[:-2], "--data", *words, "--out", self.path("drawn")).stdout
+        self.assertRegex(drawn, r"held out in \d+ of the 200 texts, drawn by a fixed seed; read as ")
+        tail = self.run_command("train", *SMALL[:-2], "--data", *words, "--eval-tail", "--out", self.path("tail")).stdout
+        held = int(self.assert_one(r"held out in (\d+) of the 200 texts, the last ones; read as ", tail))
+        self.assertNotEqual(self.weights("drawn"), self.weights("tail"))
+        # The last evaluation is of these texts, and `eval` knows which ones they are.
+        rows = self.read(".", "table.csv").splitlines()
+        last = self.write("last.csv", "\n".join(rows[:1] + rows[-held:]) + "\n")
+        of_file = self.evaluation("--model", self.path("tail"), "--data", last, "--all")
+        of_run = self.evaluation("--model", self.path("tail"), "--data", data)
+        for field in ("eval_loss", "accuracy", "f1_macro", "texts"):
+            self.assertAlmostEqual(of_file[field], of_run[field], places=6)
+        self.assertEqual(of_run["texts"], held)
+        self.assertAlmostEqual(self.metrics("tail")[-1]["eval_loss"], of_run["eval_loss"], places=6)
+        self.assertNotEqual(of_run["eval_loss"], self.evaluation("--model", self.path("drawn"), "--data", data)["eval_loss"])
+        self.refused("train", "--resume", self.path("drawn"), "--steps", 31, "--eval-tail", says=["--eval-tail: the run in", "was trained without it"])
+        self.refused("train", "--resume", self.path("tail"), "--steps", 31, "--no-eval-tail", expect=USAGE, says=["the bits of the run"])
+        self.run_command("train", "--resume", self.path("tail"), "--steps", 31)
+        self.refused("train", *SMALL[:-2], "--data", data, "--eval-tail", "--eval-batches", 0, "--steps", 1, "--out", self.path("no"), expect=USAGE, says=["--eval-tail"])
+        self.refused("train", *SMALL[:-2], "--data", data, "--eval-tail", "--eval-data", last, "--steps", 1, "--out", self.path("no"), expect=USAGE, says=["--eval-tail", "--eval-data"])
+
+    def assert_one(self, pattern, text):
+        self.assertRegex(text, pattern)
+        return re.search(pattern, text).group(1)
+
+    def test_a_file_of_one_line(self):
+        self.refused("train", *SMALL, "--data", self.write("one.csv", "text,label\nship,sea\n"), "--steps", 1, "--out", self.path("none"), says=["one.csv: all texts have the label \"sea\""])
+        self.refused("train", *SMALL, "--data", self.write("none.csv", "text,label\n"), "--steps", 1, "--out", self.path("none"), says=["none.csv: expected a line for each text"])

@@ -126,7 +126,7 @@ def mean_loss(logits, labels, **_):
     return torch.nn.functional.cross_entropy(logits.view(-1, VOCABULARY), labels.view(-1), ignore_index=IGNORED)
 
 
-def evaluate_in_double(model, inputs, labels):
+def evaluate_in_double(model, inputs, labels, evaluate=evaluate):
     published = modeling_modernbert.apply_rotary_pos_emb
     modeling_modernbert.apply_rotary_pos_emb = rotate
     for part in model.modules():

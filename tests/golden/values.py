@@ -8,10 +8,10 @@ import sys
 
 import torch
 from classifiers import LENGTHS, tell
-from encoders import TYPES, draw_inputs, is_key_bias
-from models import TOLERANCE, evaluate_double, randomise, relative
+from encoders import TYPES, draw_inputs, evaluate_in_double, is_key_bias
+from models import TOLERANCE, randomise, relative
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForSequenceClassification, BertConfig, LlamaConfig, RobertaConfig
+from transformers import AlbertConfig, AutoModelForSequenceClassification, BertConfig, ElectraConfig, LlamaConfig, ModernBertConfig, RobertaConfig
 from transformers.utils import logging
 
 VOCABULARY, WIDTH, INNER, HEADS, LAYERS, POSITIONS = 131, 24, 40, 3, 2, 24
@@ -26,6 +26,7 @@ def configurations():
     bert = {**encoder, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
     roberta = {**encoder, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     llama = {**shared, "num_key_value_heads": 1, "max_position_embeddings": POSITIONS, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    modernbert = {**shared, "max_position_embeddings": POSITIONS, "local_attention": 6, "pad_token_id": 0}
     several, numbers = {"problem_type": "multi_label_classification"}, {"problem_type": "regression"}
     return {
         "labels_bert": (BertConfig(**bert, **several), LABELS),
@@ -34,6 +35,12 @@ def configurations():
         "number_bert": (BertConfig(**bert, **numbers), NUMBERS),
         "number_roberta": (RobertaConfig(**roberta), ["LABEL_0"]),
         "number_llama": (LlamaConfig(**llama, **numbers), ["similarity"]),
+        "labels_electra": (ElectraConfig(**bert, embedding_size=17, **several), LABELS),
+        "number_electra": (ElectraConfig(**bert, embedding_size=17, **numbers), NUMBERS),
+        "labels_albert": (AlbertConfig(**bert, embedding_size=11, classifier_dropout_prob=0.0, **several), LABELS),
+        "number_albert": (AlbertConfig(**bert, embedding_size=11, classifier_dropout_prob=0.0, **numbers), NUMBERS),
+        "labels_modernbert": (ModernBertConfig(**modernbert, **several), LABELS),
+        "number_modernbert": (ModernBertConfig(**modernbert, classifier_pooling="mean", classifier_bias=True, **numbers), NUMBERS),
     }
 
 
@@ -72,7 +79,7 @@ def generate(name, config, outputs, seed, root):
     labels = torch.randint(0, 2, shape, generator=generator).float() if name.startswith("labels") else 3 * torch.randn(shape, generator=generator)
     if name.startswith("labels"):
         labels[1], labels[2] = 0, torch.rand(len(outputs), generator=generator)
-    values = evaluate_double(model, inputs, labels, evaluate)
+    values = evaluate_in_double(model, inputs, labels, evaluate)
     assert all(value.dtype == torch.float64 for value in values.values())
     expected = {key: value.float().contiguous() for key, value in values.items() if key != "loss"}
     expected |= {"loss": values["loss"], "labels": labels, "lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
@@ -90,7 +97,10 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    wanted = sys.argv[2:]   # those that are named, or all
     for seed, (name, (config, outputs)) in enumerate(configurations().items(), start=20300):
+        if wanted and name not in wanted:
+            continue
         generate(name, config, outputs, seed, root)
 
 

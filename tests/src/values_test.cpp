@@ -55,7 +55,8 @@ TEST_P(GoldenValues, LossGradientsAndOutputsAgree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GoldenValues, testing::Values("labels_bert", "labels_roberta", "labels_llama", "number_bert", "number_roberta", "number_llama"),
+INSTANTIATE_TEST_SUITE_P(Families, GoldenValues, testing::Values("labels_bert", "labels_roberta", "labels_llama", "number_bert", "number_roberta", "number_llama", "labels_electra", "number_electra", "labels_albert",
+                                                               "number_albert", "labels_modernbert", "number_modernbert"),
                          [](const auto& info) { return std::string(info.param); });
 
 // ---- runs ---------------------------------------------------------------------------------------------------------

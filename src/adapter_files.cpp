@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t largest_labels = uint64_t{1} << 28;   // bytes of labels.json
 constexpr std::string_view wrapper = "base_model.model.";
+constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS";   // task_type; PEFT has none for masked tokens
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
 
@@ -87,18 +88,27 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
   return ok();
 }
 
+// Whether PEFT's task_type leaves room for a task.
+bool is_for(const std::string& task_type, Task task) {
+  if (task_type == of_texts) return is_of_text(task);
+  return task_type != of_tokens || task == Task::token_label;
+}
+
 // A head of so many rows, and the names that belong to them.
 Status find_labels(const std::string& folder, const std::vector<int64_t>& shape, AdapterConfig& config) {
   const std::string path = adapter_labels(folder);
   if (shape.size() != 2 || shape[0] < 1 || shape[0] > static_cast<int64_t>(largest_label_count))
     return corrupt(adapter_weights(folder), "expected a head for one label or more");
   config.label_count = static_cast<size_t>(shape[0]);
-  if (config.label_count == 1) config.task = Task::number;   // as transformers takes one output
+  if (config.task_type == of_tokens) config.task = Task::token_label;
+  else if (config.label_count == 1) config.task = Task::number;   // as transformers takes one output
   if (!file_exists(path)) return ok();
   STW_ASSIGN(text, read_text(path, largest_labels));
   auto json = parse_json(text);
   if (!json) return corrupt(path, json.error().message);
   if (auto status = parse_labels(*json, config); !status) return Error{status.error().code, path + ": " + status.error().message};
+  if (config.task && !is_for(config.task_type, *config.task))
+    return corrupt(path, std::string("expected a task for task_type \"") + config.task_type + "\" of adapter_config.json, found \"" + task_row(*config.task).name + "\"");
   return ok();
 }
 
@@ -107,7 +117,7 @@ Error stray(const std::string& folder, const std::string& tensor) {
 }
 
 // The modules that tensors are of: what target_modules came to; and the labels of a head.
-Status find_targets(const std::string& folder, const std::string& task, AdapterConfig& config) {
+Status find_targets(const std::string& folder, AdapterConfig& config) {
   Adapters& adapters = config.adapters;
   const std::string path = adapter_weights(folder);
   if (!file_exists(path) && file_exists(folder + "/adapter_model.bin"))
@@ -118,7 +128,8 @@ Status find_targets(const std::string& folder, const std::string& task, AdapterC
     std::string_view name = t.name;
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
     if (is_of_any_head(name)) {
-      if (!task.empty() && task != "SEQ_CLS") return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
+      const std::string& task = config.task_type;
+      if (!task.empty() && task != of_texts && task != of_tokens && task != "FEATURE_EXTRACTION") return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
       if (gives_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
       config.head.emplace(name);
       continue;
@@ -193,11 +204,12 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   if (auto status = parse(*json, config); !status) return with_path(std::move(status.error()));
   auto task = get_string(*json, "task_type", "");
   if (!task) return with_path(std::move(task.error()));
-  STW_TRY(find_targets(folder, *task, config));
+  config.task_type = *task;
+  STW_TRY(find_targets(folder, config));
   return config;
 }
 
-const std::vector<std::string>& default_saved_modules() {   // Source: peft, PeftModelForSequenceClassification
+const std::vector<std::string>& default_saved_modules() {   // Source: peft, PeftModelForSequenceClassification, PeftModelForTokenClassification
   static const std::vector<std::string> list{"classifier", "score"};
   return list;
 }
@@ -211,6 +223,8 @@ bool is_saved(const std::vector<std::string>& modules, std::string_view paramete
 }
 
 Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config) {
+  if (!is_for(found.task_type, config.task))
+    return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + found.task_type + "\" is not that of the model's task, " + task_row(config.task).name};
   for (const std::string& module : found.saved_modules) {
     bool is_of_other = false, is_known = module == "classifier" || module == "score";
     for (const Tensor& t : graph.tensors) {
@@ -236,22 +250,22 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std:
 Json adapter_labels_json(Task task, const std::vector<std::string>& names) {
   Json list = Json::array();
   for (const std::string& name : names) list.push(name);
-  if (task == Task::label) return list;
+  if (!has_values(task)) return list;
   return Json::object().set("task", task_row(task).name).set("labels", std::move(list));
 }
 
 Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base) {
   const Adapters& adapters = config.adapters;
   bool is_transposed = false;
-  Json modules;
-  if (graph.labels > 0) {
+  Json modules, task;
+  if (graph.labels > 0)
     for (const std::string& module : default_saved_modules()) modules.push(module);
-    for (const Tensor& t : graph.tensors)
-      if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") && !is_saved(default_saved_modules(), t.name)) modules.push(module_name(t));
-  }
+  for (const Tensor& t : graph.tensors)
+    if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") && !(graph.labels > 0 && is_saved(default_saved_modules(), t.name))) modules.push(module_name(t));
+  if (config.task != Task::masked_language_model) task = config.task == Task::token_label ? of_tokens : graph.labels > 0 ? of_texts : "CAUSAL_LM";
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
-      .set("peft_type", "LORA").set("task_type", graph.labels > 0 ? "SEQ_CLS" : "CAUSAL_LM").set("base_model_name_or_path", base)
+      .set("peft_type", "LORA").set("task_type", task).set("base_model_name_or_path", base)
       .set("r", adapters.rank).set("lora_alpha", number(adapters.alpha)).set("lora_dropout", adapters.dropout)
       .set("use_rslora", adapters.rank_stabilised).set("use_dora", false).set("bias", "none")
       .set("target_modules", target_modules(graph, config)).set("modules_to_save", modules).set("fan_in_fan_out", is_transposed).set("inference_mode", true);

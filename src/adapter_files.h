@@ -17,7 +17,8 @@ namespace stw {
 struct AdapterConfig {
   Adapters adapters;   // for exactly the modules that the folder has tensors of
   std::string base;    // the model's folder or name
-  size_t label_count = 0;            // of a classifier's head in the folder; 0: it has none
+  std::string task_type;   // PEFT's; may be empty
+  size_t label_count = 0;            // of a head of labels in the folder; 0: it has none
   std::set<std::string> head;        // the head's parameters in the folder
   std::vector<std::string> saved_modules;   // "modules_to_save": what is trained whole; each names modules by how their names end
   std::vector<std::string> labels;   // their names; none where the folder does not know them
@@ -37,16 +38,16 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder);
 // Whether modules to save name a parameter, as PEFT has it. Beside a classifier's adapters it trains what the default list names.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter);
 const std::vector<std::string>& default_saved_modules();
-// Refuses modules to save, and parameters in the folder, that are not of this model's head.
+// Refuses modules to save, and parameters in the folder, that are not of this model's head, and a task_type of another task.
 Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config);
 // Of a parameter with one of these names; null where there is none.
 const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names);
 
 // The name that a parameter's tensor has in such a file.
 std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter);
-// What labels.json has: a list of names, or of another task than Task::label {"task": …, "labels": names}.
+// What labels.json has: a list of names, or of a task with values {"task": …, "labels": names}.
 Json adapter_labels_json(Task task, const std::vector<std::string>& names);
-// The text of adapter_config.json for the adapters of a graph, and a classifier's head.
+// The text of adapter_config.json for the adapters of a graph, and what of its head is trained.
 Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base);
 
 }  // namespace stw

@@ -129,6 +129,10 @@ Status check_task(Task task, size_t label_count, const ModelConfig& config, cons
   return ok();
 }
 
+bool holds_any(const std::set<std::string>& head, const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return head.count(name) > 0; });
+}
+
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
   if (source.source.empty()) {
     origin = "config";
@@ -179,6 +183,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (*source.task == Task::language_model) own.task = Task::language_model;   // of a masked language model its body
     else if (auto status = set_masked(own); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
+  if (auto status = model->take_masked_head(source, with.adapters.head); !status) return Error{status.error().code, origin + ": " + status.error().message};
   if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
     const std::vector<std::string>& own = model->config_.labels;
     model->has_new_head_ = own.empty();
@@ -188,17 +193,13 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   }
   if (source.dropout && model->config_.task == Task::token_label) set_token_dropout(model->config_, *source.dropout);
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
-  if (source.adapters.any() && model->config_.task == Task::token_label)
-    return Error{Code::unsupported, origin + ": low-rank adapters of a model with labels of tokens are not supported"};
-  if (source.adapters.any() && model->config_.task == Task::masked_language_model)
-    return Error{Code::unsupported, origin + ": low-rank adapters of a masked language model are not supported"};
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
   if (!weights.empty()) {
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
   }
-  if (source.adapters.any() && !model->config_.labels.empty()) STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
+  if (source.adapters.any() && has_head(model->config_.task)) STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
   // Any sequence gives the same parameters.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
@@ -209,7 +210,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
-  if (model->weights_) STW_TRY(model->check_weights());
+  if (model->weights_) STW_TRY(model->check_weights(with.adapters.head));
   if (!source.adapter.empty()) {
     STW_TRY(check_head(source.adapter, with.adapters, model->graph_, model->config_));
     // With random numbers below them they would be noise.
@@ -224,14 +225,34 @@ bool Model::holds(const SafetensorsReader& file, std::string_view parameter) con
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return file.find(name) != nullptr; });
 }
 
-// PEFT trains what the default list names, which BERT's pooler is not in. A pooler that no file has is trained too.
+// A folder of adapters may hold a head for masked tokens that its model lacks, or the matrix of the logits, which then is the table of words
+// no longer: PEFT makes another one of it.
+Status Model::take_masked_head(const ModelSource& source, const std::set<std::string>& head) {
+  const Architecture& a = architecture_of(config_);
+  const bool is_masked = std::any_of(head.begin(), head.end(), [&](const std::string& name) { return is_of_masked_head(a, name); });
+  if (is_masked && !source.task && source.label_count == 0 && config_.task == Task::language_model) {
+    has_new_head_ = true;
+    STW_TRY(set_masked(config_));
+  }
+  if (config_.task != Task::masked_language_model || !config_.tied || head.count(masked_decoder(a)) == 0) return ok();
+  config_.tied = false;
+  config_.json.set("tie_word_embeddings", false);
+  return ok();
+}
+
+// PEFT trains what the default list names, which BERT's pooler is not in. A pooler that no file has is trained too, and so is a head for masked
+// tokens. PEFT cannot train a bias without its matrix: that of a new head stays 0 where the matrix is the table of words.
 Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* found) {
-  for (const char* name : architecture_of(config_).head_parameters) {
-    if (found && found->head.count(name)) continue;
-    const bool is_in_weights = weights_ && holds(*weights_, name);
-    if (found && weights_ && !found->head.empty() && !is_in_weights)
+  ModelConfig config = config_;
+  config.adapters = {};
+  STW_ASSIGN(graph, build_forward(config, 1, Format::f32, {}));
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
+    const std::string& name = graph.at(t).name;
+    if (!graph.owns_bytes(t) || !is_of_head(config_, name) || (found && holds_any(found->head, names_in_files(config_, name)))) continue;
+    const bool is_in_weights = weights_ && holds(*weights_, name), stays = is_bias_of_table(config_, name);
+    if (found && weights_ && !found->head.empty() && !is_in_weights && !stays)
       return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
-    if (is_in_weights && !is_saved(default_saved_modules(), name)) config_.frozen_head.insert(name);
+    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name))) config_.frozen_head.insert(name);
   }
   return ok();
 }
@@ -252,7 +273,11 @@ const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
 bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name)); }
 
 bool Model::has_drawn_head() const {
-  return weights_ && std::any_of(parameters_.begin(), parameters_.end(), [&](int t) { return graph_.at(t).adapter_of < 0 && !find_in_adapters(graph_.at(t)) && is_drawn(graph_.at(t)); });
+  const auto is_new = [&](int t) {
+    const Tensor& p = graph_.at(t);
+    return p.adapter_of < 0 && !config_.frozen_head.count(p.name) && !find_in_adapters(p) && is_drawn(p);
+  };
+  return weights_ && std::any_of(parameters_.begin(), parameters_.end(), is_new);
 }
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
@@ -260,7 +285,7 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   return found == in_weights_.end() ? nullptr : found->second;
 }
 
-Status Model::check_weights() {
+Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const Tensor& tensor : graph_.tensors) {
     if (tensor.kind != Kind::parameter) continue;   // as tied ones are
     for (const std::string& in_file : names_in_files(config_, tensor.name))
@@ -271,6 +296,7 @@ Status Model::check_weights() {
     if (is_drawn(p)) continue;
     const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
     if (!own && !tied) {
+      if (holds_any(head_of_adapters, names_in_files(config_, p.name))) continue;
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }

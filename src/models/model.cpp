@@ -58,6 +58,7 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
 }
 
 static std::string token_parameter(const ModelConfig& config, const char* part) { return std::string(architecture_of(config).token_head.module) + part; }
+static bool is_of_token_head(const Architecture& a, std::string_view parameter, const char* part) { return a.token_head.module && parameter == std::string(a.token_head.module) + part; }
 
 // The rate of a head of tokens. Source: transformers, modeling_layers.py, and the families' own …ForTokenClassification.
 static Status read_token_head(ModelConfig& config) {
@@ -83,13 +84,23 @@ static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& h
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
   if (config.task == Task::token_label && !architecture_of(config).token_head.is_that_of_texts) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
-  if (config.task == Task::masked_language_model) {
-    const MaskedHead& masked = *architecture_of(config).masked_head;
-    const std::string_view module = parameter.substr(0, parameter.rfind('.'));
-    return module == masked.dense || module == masked.norm || module == masked.decoder || parameter == masked.bias;
-  }
+  if (config.task == Task::masked_language_model) return is_of_masked_head(architecture_of(config), parameter);
   const std::span<const char* const> head = architecture_of(config).head_parameters;
   return std::find(head.begin(), head.end(), parameter) != head.end();
+}
+
+bool has_head(Task task) { return has_labels(task) || task == Task::masked_language_model; }
+
+bool is_of_masked_head(const Architecture& architecture, std::string_view parameter) {
+  const MaskedHead* const head = architecture.masked_head;
+  const std::string_view module = parameter.substr(0, parameter.rfind('.'));
+  return head && (module == head->dense || module == head->norm || module == head->decoder || parameter == head->bias);
+}
+
+std::string masked_decoder(const Architecture& architecture) { return architecture.masked_head ? architecture.masked_head->decoder + std::string(".weight") : ""; }
+
+bool is_bias_of_table(const ModelConfig& config, std::string_view parameter) {
+  return config.task == Task::masked_language_model && config.tied && parameter == bias_of_logits(config, *architecture_of(config).masked_head);
 }
 
 // Where the matrix is tied, transformers has two names for the bias.
@@ -101,14 +112,15 @@ std::string other_name_in_head(const ModelConfig& config, std::string_view param
 
 bool is_of_any_head(std::string_view parameter) {
   return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
-    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) != a.head_parameters.end();
+    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) != a.head_parameters.end() || is_of_masked_head(a, parameter) ||
+           is_of_token_head(a, parameter, ".weight") || is_of_token_head(a, parameter, ".bias");
   });
 }
 
 bool gives_logits(std::string_view parameter) {
   return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
     const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(), [](std::string_view name) { return name.ends_with(".weight"); });
-    return last != a.head_parameters.rend() && *last == parameter;
+    return (last != a.head_parameters.rend() && *last == parameter) || is_of_token_head(a, parameter, ".weight");
   });
 }
 
@@ -202,7 +214,7 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
   // A head that nobody has trained would make nothing of what lies below it.
-  const auto is_trained_head = [&](const Tensor& t) { return !config.labels.empty() && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
+  const auto is_trained_head = [&](const Tensor& t) { return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
   STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;
 }

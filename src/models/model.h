@@ -138,9 +138,16 @@ void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, 
 // has labels.
 Status set_masked(ModelConfig& config);
 bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the head of the model's task
+bool has_head(Task task);   // one of its own, in place of that of a language model
+// Whether it belongs to the head that the family has for masked tokens, whatever the model's task; and the name of the matrix that gives the
+// logits there, empty where the family has none.
+bool is_of_masked_head(const Architecture& architecture, std::string_view parameter);
+std::string masked_decoder(const Architecture& architecture);
 // What the parameter may be called besides, as part of a masked language model's head; empty: nothing.
 std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
-// Whether a classifier of any architecture has this parameter in its head; and whether it is the matrix that gives the logits.
+// Whether it is the bias of masked tokens' logits where their matrix is the table of words.
+bool is_bias_of_table(const ModelConfig& config, std::string_view parameter);
+// Whether any architecture has this parameter in a head of labels or of masked tokens; and whether it is the matrix that gives the logits of labels.
 bool is_of_any_head(std::string_view parameter);
 bool gives_logits(std::string_view parameter);
 

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import torch
-from adapters import Adapters
+from adapters import Adapters, merged_weights
 from models import IGNORED, TOLERANCE, VOCABULARY, attentions, configurations, evaluate_double, randomise, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
@@ -86,16 +86,17 @@ def generate(name, seed, root, of_tokens=False):
     tell(folder, expected, check(kind.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected))
 
 
-def base_model(base):
+def base_model(base, kind):
     config = AutoConfig.from_pretrained(base, num_labels=len(LABELS), pad_token_id=PADDING)
-    return AutoModelForSequenceClassification.from_pretrained(base, config=config, attn_implementation="sdpa", dtype=torch.float32)
+    return kind.from_pretrained(base, config=config, attn_implementation="sdpa", dtype=torch.float32)
 
 
-def generate_adapters(name, seed, root):
-    base, folder = root / name, root / f"adapter_classifier_{name}"
+def generate_adapters(name, seed, root, of_tokens=False):
+    base, folder = root / name, root / f"adapter_{'tokens' if of_tokens else 'classifier'}_{name}"
+    kind = AutoModelForTokenClassification if of_tokens else AutoModelForSequenceClassification
     generator = torch.Generator().manual_seed(seed)
-    config = LoraConfig(task_type="SEQ_CLS", lora_dropout=0.0, r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"])
-    model = Adapters(get_peft_model(base_model(base), config))
+    config = LoraConfig(task_type="TOKEN_CLS" if of_tokens else "SEQ_CLS", lora_dropout=0.0, r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"])
+    model = Adapters(get_peft_model(base_model(base, kind), config))
     with torch.no_grad():
         for _, parameter in model.named_parameters():
             parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
@@ -106,9 +107,13 @@ def generate_adapters(name, seed, root):
     written["target_modules"].sort()
     (folder / "adapter_config.json").write_text(json.dumps(written, indent=2, sort_keys=True))
     tokens, labels = batch(generator)
+    if of_tokens:
+        labels = token_labels(generator, tokens)
     values = {key.replace(".modules_to_save.", "."): value for key, value in evaluate_double(model, tokens, labels, evaluate).items()}
+    if of_tokens:
+        values |= merged_weights(model)
     expected = write(folder, values, tokens, labels)
-    stranger = Adapters(PeftModel.from_pretrained(base_model(base), folder, is_trainable=True))
+    stranger = Adapters(PeftModel.from_pretrained(base_model(base, kind), folder, is_trainable=True))
     actual = evaluate(stranger, tokens, labels)
     worst = max((relative(value, expected[key.replace(".modules_to_save.", ".")]), key) for key, value in actual.items())
     assert worst[0] < TOLERANCE, worst
@@ -129,6 +134,7 @@ def main():
             generate(name, seed, root, of_tokens=True)
     if not wanted or "adapters" in wanted:
         generate_adapters("llama", 20270, root)
+        generate_adapters("llama", 20271, root, of_tokens=True)
 
 
 if __name__ == "__main__":

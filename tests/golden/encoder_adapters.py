@@ -1,6 +1,7 @@
-"""Owns the goldens of adapters of encoders: folders as PEFT saves them for classifiers, over the models that encoders.py makes.
+"""Owns the goldens of adapters of encoders: folders as PEFT saves them for heads of texts, of tokens and of masked tokens, over models that
+encoders.py makes.
 
-Run once by a person (see README.md); the tests read only the files. The texts and labels are those of the model's folder.
+Run once by a person (see README.md); the tests read only the files.
 """
 import pathlib
 import sys
@@ -8,17 +9,17 @@ import sys
 import torch
 from adapters import Adapters, merged_weights, write_config
 from classifiers import LABELS, tell, write
-from encoders import TYPES, draw_inputs, draw_labels, evaluate
-from models import TOLERANCE, evaluate_double, relative
+from encoders import TYPES, draw_inputs, draw_labels, evaluate, evaluate_in_double
+from models import TOLERANCE, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification
 from transformers.utils import logging
 
 
 def configurations():
     """By the folder's name: the model's folder, and what PEFT adds. Without target_modules it takes those of the model's type."""
-    shared = {"task_type": "SEQ_CLS", "lora_dropout": 0.0}
+    shared, of_tokens = {"task_type": "SEQ_CLS", "lora_dropout": 0.0}, {"task_type": "TOKEN_CLS", "lora_dropout": 0.0}
     return {
         "bert": ("encoder_bert", LoraConfig(**shared, r=4, lora_alpha=8)),
         "bert_dense": ("encoder_bert", LoraConfig(**shared, r=3, lora_alpha=8, use_rslora=True, target_modules=["dense", "key"])),
@@ -27,24 +28,50 @@ def configurations():
         "roberta": ("encoder_roberta", LoraConfig(**shared, r=4, lora_alpha=8, target_modules="all-linear")),
         "distilbert": ("encoder_distilbert", LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["q_lin", "k_lin", "out_lin", "lin1", "lin2"])),
         "electra": ("encoder_electra", LoraConfig(**shared, r=4, lora_alpha=8, target_modules="all-linear")),
+        "modernbert": ("encoder_modernbert", LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["Wqkv", "Wo"])),
+        "bert_tokens": ("encoder_bert_tokens", LoraConfig(**of_tokens, r=4, lora_alpha=8, target_modules=["query", "key", "dense"])),
+        # The base has no labels.
+        "albert_tokens": ("encoder_albert_mlm", LoraConfig(**of_tokens, r=3, lora_alpha=6, target_modules=["query", "ffn"])),
+        # Its head's first half is that for masked tokens, and trained.
+        "modernbert_tokens": ("encoder_modernbert_mlm", LoraConfig(**of_tokens, r=4, lora_alpha=8, target_modules=["Wqkv", "Wi"], modules_to_save=["head"])),
+        # PEFT has no task_type for masked tokens. The head's matrix is adapted, too.
+        "roberta_mlm": ("encoder_roberta_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules="all-linear")),
+        "distilbert_mlm": ("encoder_distilbert_mlm", LoraConfig(lora_dropout=0.0, r=3, lora_alpha=6, task_type="FEATURE_EXTRACTION", target_modules=["q_lin", "lin2"])),
+        # The head is trained, but for its matrix that is the table of words.
+        "modernbert_mlm": ("encoder_modernbert_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules="all-linear", modules_to_save=["head"])),
+        # All of it, and so the matrix is that table no longer.
+        "bert_mlm": ("encoder_bert_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules=["query", "value"], modules_to_save=["cls"])),
+        "albert_mlm": ("encoder_albert_mlm", LoraConfig(lora_dropout=0.0, r=3, lora_alpha=3, target_modules=["query", "dense"], modules_to_save=["decoder"])),
     }
 
 
-def base_model(base):
+def class_for(config):
+    kinds = {"SEQ_CLS": AutoModelForSequenceClassification, "TOKEN_CLS": AutoModelForTokenClassification}
+    return kinds.get(config.task_type, AutoModelForMaskedLM)
+
+
+def base_model(base, kind):
     config = AutoConfig.from_pretrained(base)
-    if len(config.id2label) != len(LABELS):
+    if kind is not AutoModelForMaskedLM and len(config.id2label) != len(LABELS):
         config.id2label, config.label2id = {i: f"LABEL_{i}" for i in range(len(LABELS))}, {f"LABEL_{i}": i for i in range(len(LABELS))}
-    return AutoModelForSequenceClassification.from_pretrained(base, config=config, attn_implementation="sdpa", dtype=torch.float32)
+    return kind.from_pretrained(base, config=config, attn_implementation="sdpa", dtype=torch.float32)
+
+
+def plain_name(name):
+    """As the file has it. There a whole head of BERT that is saved has one bias under two names, of which the decoder's is taken here."""
+    known = name.replace(".modules_to_save.", ".")
+    return known if known == name else known.replace("cls.predictions.bias", "cls.predictions.decoder.bias")
 
 
 def plain(values):
-    return {key.replace(".modules_to_save.", "."): value for key, value in values.items()}
+    return {plain_name(name): value for name, value in values.items()}
 
 
 def generate(name, base_name, config, seed, root):
     base, folder = root / base_name, root / f"adapter_encoder_{name}"
     generator = torch.Generator().manual_seed(seed)
-    model = Adapters(get_peft_model(base_model(base), config))
+    kind = class_for(config)
+    model = Adapters(get_peft_model(base_model(base, kind), config))
     with torch.no_grad():
         for _, parameter in model.named_parameters():
             parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
@@ -52,13 +79,13 @@ def generate(name, base_name, config, seed, root):
     (folder / "README.md").unlink(missing_ok=True)
     write_config(folder, base_name)
     inputs = draw_inputs(generator, model.model.config)
-    labels = draw_labels(generator, AutoModelForSequenceClassification, inputs["tokens"])
+    labels = draw_labels(generator, kind, inputs["tokens"])
     model.config = model.model.config
-    values = plain(evaluate_double(model, inputs, labels, evaluate))
+    values = plain(evaluate_in_double(model, inputs, labels))
     saved = set(load_file(folder / "adapter_model.safetensors"))
-    assert {f"base_model.model.{key[5:]}" for key in values if key.startswith("grad.")} == saved
+    assert {f"base_model.model.{key[5:]}" for key in values if key.startswith("grad.")} == saved - {"base_model.model.cls.predictions.bias"}
     expected = write(folder, values | merged_weights(model), labels=labels, **inputs)
-    stranger = Adapters(PeftModel.from_pretrained(base_model(base), folder, is_trainable=True))
+    stranger = Adapters(PeftModel.from_pretrained(base_model(base, kind), folder, is_trainable=True))
     stranger.config = stranger.model.config
     actual = plain(evaluate(stranger, expected, expected["labels"])) | merged_weights(stranger)
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}

@@ -1,6 +1,8 @@
-"""Owns the check that a classifier's adapters, as this library exports them, open in PEFT: no missing or unused tensor.
+"""Owns the check that adapters of a model with a head of labels or for masked tokens, as this library exports them, open in PEFT: no missing or
+unused tensor.
 
-Usage: load_adapters.py FOLDER TOKEN... prints one line of JSON with the logits of that text. The folder's adapter_config.json names the model.
+Usage: load_adapters.py FOLDER TOKEN... prints one line of JSON with the logits of that text, or of its tokens. The folder's adapter_config.json
+names the model.
 """
 import json
 import pathlib
@@ -10,7 +12,7 @@ import warnings
 import torch
 from peft import PeftConfig, PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification
 from transformers.utils import logging
 
 
@@ -20,8 +22,12 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     folder, tokens = pathlib.Path(sys.argv[1]), torch.tensor([[int(token) for token in sys.argv[2:]]])
-    labels = json.loads((folder / "labels.json").read_text())
-    base = AutoModelForSequenceClassification.from_pretrained(PeftConfig.from_pretrained(folder).base_model_name_or_path, num_labels=len(labels), dtype=torch.float32)
+    config = PeftConfig.from_pretrained(folder)
+    kinds = {"SEQ_CLS": AutoModelForSequenceClassification, "TOKEN_CLS": AutoModelForTokenClassification}
+    written = json.loads((folder / "labels.json").read_text()) if config.task_type in kinds else []
+    labels = written if isinstance(written, list) else written["labels"]
+    count = {"num_labels": len(labels)} if labels else {}
+    base = kinds.get(config.task_type, AutoModelForMaskedLM).from_pretrained(config.base_model_name_or_path, dtype=torch.float32, **count)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model = PeftModel.from_pretrained(base, folder).eval()
@@ -30,7 +36,7 @@ def main():
     problems += [str(warning.message) for warning in told if "adapter keys" in str(warning.message)]
     with torch.no_grad():
         logits = model(input_ids=tokens).logits[0]
-    print(json.dumps({"architecture": type(base).__name__, "problems": problems, "logits": logits.tolist(), "scores": logits.softmax(0).tolist(), "labels": labels}))
+    print(json.dumps({"architecture": type(base).__name__, "problems": problems, "logits": logits.tolist(), "scores": logits.softmax(-1).tolist(), "labels": labels}))
     sys.exit(1 if problems else 0)
 
 

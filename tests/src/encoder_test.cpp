@@ -196,7 +196,8 @@ std::string list_of(const std::string& folder, const char* key) { return to_stri
 TEST(EncoderAdapters, AreReadAndMergedAsTheyWereTrained) {
   for (const auto& [config, targets] : {std::pair{small_bert(), R"(["dense","key","query","value"])"}, {small_roberta(), R"(["intermediate.dense","key","output.dense","query","value"])"},
                                         {small_distilbert(), R"(["k_lin","lin1","lin2","out_lin","q_lin","v_lin"])"},
-                                        {small_electra(), R"(["embeddings_project","intermediate.dense","key","output.dense","query","value"])"}}) {
+                                        {small_electra(), R"(["embeddings_project","intermediate.dense","key","output.dense","query","value"])"},
+                                        {small_modernbert(), R"(["Wi","Wo","Wqkv","dense"])"}}) {
     TemporaryDirectory folder;
     const std::string base = folder / "base", out = folder / "out", merged = folder / "merged";
     train_into(base, model_of(classifier_of(config)), 1);
@@ -249,7 +250,8 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"classifier", "pooler"})), "accepted");
   EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"classifier", "embeddings"})), adapter_config(out) + ": modules_to_save \"embeddings\" is not supported");
   EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"dense"})), adapter_config(out) + ": modules_to_save \"dense\" is not supported");
-  EXPECT_EQ(refused("task_type", "TOKEN_CLS"), adapter_config(out) + ": task_type \"TOKEN_CLS\" with a head is not supported");
+  EXPECT_EQ(refused("task_type", "CAUSAL_LM"), adapter_config(out) + ": task_type \"CAUSAL_LM\" with a head is not supported");
+  EXPECT_EQ(refused("task_type", "TOKEN_CLS"), folder_of("encoder_bert") + "/config.json: the model's task is label, which is not token-label, that was given");
   EXPECT_EQ(refused("base_model_name_or_path", folder_of("encoder_bert_mlm")), adapter_weights(out) + ": tensor bert.pooler.dense.weight is missing, and the model has none");
   EXPECT_NE(refused("base_model_name_or_path", folder_of("encoder_distilbert")).find("there are k_lin"), std::string::npos);
 }

@@ -176,7 +176,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
 
 TEST(GoldenAdapters, MergeAsPeftDoes) {
   for (const char* name : {"adapter_bloom", "adapter_gpt2", "adapter_llama", "adapter_qwen3", "adapter_encoder_bert", "adapter_encoder_bert_dense", "adapter_encoder_bert_pooler",
-                           "adapter_encoder_roberta", "adapter_encoder_distilbert", "adapter_encoder_electra"}) {
+                           "adapter_encoder_roberta", "adapter_encoder_distilbert", "adapter_encoder_electra", "adapter_encoder_modernbert", "adapter_encoder_bert_tokens",
+                           "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens", "adapter_tokens_llama", "adapter_encoder_roberta_mlm", "adapter_encoder_distilbert_mlm",
+                           "adapter_encoder_modernbert_mlm", "adapter_encoder_bert_mlm", "adapter_encoder_albert_mlm"}) {
     TemporaryDirectory folder;
     ModelSource source;
     source.source = folder_of(name);

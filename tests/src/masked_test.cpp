@@ -1,4 +1,6 @@
-// Masked language models: against transformers, which tokens are hidden, and bits of runs. Tokens are hidden by the dataset.
+// Masked language models: against transformers and PEFT, which tokens are hidden, and bits of runs. Tokens are hidden by the dataset.
+#include "src/adapter_files.h"
+#include "src/merge.h"
 #include "tests/src/golden.h"
 #include "tests/src/small_models.h"
 
@@ -66,7 +68,8 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenMasked,
                          testing::Values("encoder_bert_mlm", "encoder_bert_mlm_untied", "encoder_bert_old", "encoder_roberta_mlm", "encoder_distilbert_mlm", "encoder_electra_mlm", "encoder_albert_mlm",
-                                         "encoder_modernbert_mlm", "encoder_modernbert_mlm_untied"),
+                                         "encoder_modernbert_mlm", "encoder_modernbert_mlm_untied", "adapter_encoder_roberta_mlm", "adapter_encoder_distilbert_mlm",
+                                         "adapter_encoder_modernbert_mlm", "adapter_encoder_bert_mlm", "adapter_encoder_albert_mlm"),
                          [](const auto& about) { return std::string(about.param); });
 
 // ---- data ---------------------------------------------------------------------------------------------------------
@@ -300,7 +303,12 @@ TEST_P(Masked, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
 INSTANTIATE_TEST_SUITE_P(Models, Masked,
                          testing::Values(NumericsCase{"bert", masked_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"roberta", masked_of(small_roberta("0.1")), Precision::bf16, 8},
                                          NumericsCase{"distilbert", masked_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", masked_of(small_electra("0.1")), Precision::fp32, 8},
-                                         NumericsCase{"albert", masked_of(small_albert("0.1")), Precision::fp32, 32}, NumericsCase{"modernbert", masked_of(small_modernbert("0.1")), Precision::bf16, 8}),
+                                         NumericsCase{"albert", masked_of(small_albert("0.1")), Precision::fp32, 32}, NumericsCase{"modernbert", masked_of(small_modernbert("0.1")), Precision::bf16, 8},
+                                         NumericsCase{"roberta_adapters", {masked_of(small_roberta("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
+                                         NumericsCase{"albert_int8", {masked_of(small_albert()), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false,
+                                                      Quantize::int8, Quantize::int8},
+                                         NumericsCase{"modernbert_nf4", {masked_of(small_modernbert()), adapters_of_all()}, Precision::fp32, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32,
+                                                      false, Quantize::nf4}),
                          case_name);
 
 // A sample whose tokens are all left alone has no target; a batch of such ones is skipped.
@@ -344,6 +352,122 @@ TEST(MaskedRuns, LearnsAndItsFolderGoesOn) {
   ASSERT_TRUE(classifier);
   EXPECT_EQ(classifier->config().labels.size(), 3u);
   for (int t : classifier->parameters()) EXPECT_FALSE(classifier->graph().at(t).name.starts_with("cls.")) << classifier->graph().at(t).name;
+}
+
+// ---- adapters -----------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Model> opened(const std::string& folder, const Adapters& adapters = {}, std::optional<Task> task = {}) {
+  ModelSource source;
+  source.source = folder, source.adapters = adapters, source.task = task;
+  return open_model(source);
+}
+
+double loss_of(const std::shared_ptr<const Model>& model, const Dataset& dataset) { return *trainer_for(model, plan_for(*model, request_for(4, sequence)))->evaluate(dataset, 100); }
+
+void train_into(const std::string& folder, const std::shared_ptr<const Model>& model, const Dataset& dataset, uint64_t steps) {
+  auto trainer = trainer_for(model, plan_for(*model, request_for(4, sequence, 2)));
+  ASSERT_TRUE(trainer->run(dataset, 5, steps, constant_rate, {}));
+  ASSERT_TRUE(trainer->export_model(folder));
+}
+
+std::string list_of(const std::string& folder, const char* key) { return to_string(*parse_json(file_bytes(adapter_config(folder)))->find(key), 0); }
+
+TEST(MaskedAdapters, AreReadAndMergedAsTheyWereTrained) {
+  for (const auto& [config, targets] : {std::pair{small_bert(), R"(["dense","key","query","value"])"}, {small_distilbert(), R"(["k_lin","lin1","lin2","out_lin","q_lin","v_lin","vocab_transform"])"},
+                                        {small_modernbert(), R"(["Wi","Wo","Wqkv","dense"])"}, {"{\"tie_word_embeddings\": false, " + small_electra().substr(1), R"(["dense","embeddings_project","key","query","value"])"}}) {
+    TemporaryDirectory folder;
+    const std::string base = folder / "base", out = folder / "out", merged = folder / "merged";
+    const auto plain = model_of(masked_of(config));
+    const Texts texts(200, plain->config().token_types > 1);
+    const Dataset dataset = texts.open();
+    train_into(base, plain, dataset, 2);
+    const auto adapted = opened(base, adapters_of_all());
+    EXPECT_FALSE(adapted->has_drawn_head());
+    for (const Tensor& t : adapted->graph().tensors)
+      if (t.kind == Kind::parameter) {
+        EXPECT_EQ(t.trainable, t.adapter_of >= 0) << t.name;
+      }
+    const double before = loss_of(adapted, dataset);
+    EXPECT_EQ(before, loss_of(opened(base), dataset));   // B is 0
+    train_into(out, adapted, dataset, 5);
+    EXPECT_EQ(list_of(out, "target_modules"), targets);
+    EXPECT_EQ(list_of(out, "modules_to_save"), "null");
+    EXPECT_EQ(list_of(out, "task_type"), "null");
+    EXPECT_FALSE(file_exists(adapter_labels(out)));
+    const double after = loss_of(opened(out), dataset);
+    EXPECT_NE(after, before);
+    ASSERT_TRUE(write_merged(*opened(out), merged));
+    EXPECT_NEAR(loss_of(opened(merged), dataset), after, 1e-5);
+  }
+}
+
+// A head that no file has is trained beside the adapters, but for its bias, which PEFT could not save without the table of words.
+TEST(MaskedAdapters, AHeadThatNoFileHasIsTrained) {
+  TemporaryDirectory folder;
+  const std::string base = folder / "base", out = folder / "out", merged = folder / "merged";
+  const auto classifier = model_of(classifier_of(small_bert()));
+  ASSERT_TRUE(trainer_for(classifier, plan_for(*classifier, request_for(2, sequence)))->export_model(base));
+  put_file(base + "/config.json", small_bert());   // its body
+  const Texts texts(200, true);
+  const Dataset dataset = texts.open();
+  const auto model = opened(base, adapters_of_all(), Task::masked_language_model);
+  EXPECT_TRUE(model->has_drawn_head());
+  train_into(out, model, dataset, 40);
+  EXPECT_EQ(list_of(out, "modules_to_save"), R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm"])");
+  const auto again = opened(out);   // whose tensors say that they are such a head's
+  EXPECT_EQ(again->config().task, Task::masked_language_model);
+  EXPECT_FALSE(again->has_drawn_head());
+  EXPECT_EQ(again->graph().trainable_count(), model->graph().trainable_count());
+  const double loss = loss_of(again, dataset);
+  EXPECT_LT(loss, loss_of(model, dataset));
+  ASSERT_TRUE(write_merged(*again, merged));
+  EXPECT_NEAR(loss_of(opened(merged), dataset), loss, 1e-5);
+}
+
+// PEFT makes another matrix of the table of words where modules_to_save names what gives the logits.
+TEST(MaskedAdapters, ASavedDecoderIsNoLongerTheTable) {
+  for (const auto& [name, modules] : {std::pair{"adapter_encoder_bert_mlm", R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm","cls.predictions.decoder"])"},
+                                      {"adapter_encoder_albert_mlm", R"(["predictions.decoder"])"}}) {
+    TemporaryDirectory folder;
+    const auto model = opened(folder_of(name));
+    ASSERT_TRUE(model);
+    EXPECT_FALSE(model->config().tied);
+    const Texts texts(100, true);
+    DatasetOptions options = texts.options();
+    options.vocabulary = model->config().vocabulary;
+    options.masking.kinds.resize(static_cast<size_t>(options.vocabulary));
+    auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    const double before = loss_of(model, *dataset);
+    train_into(folder / "out", model, *dataset, 0);
+    EXPECT_EQ(list_of(folder / "out", "modules_to_save"), modules);
+    EXPECT_EQ(loss_of(opened(folder / "out"), *dataset), before);
+    ASSERT_TRUE(write_merged(*model, folder / "merged"));
+    const auto merged = opened(folder / "merged");
+    ASSERT_TRUE(merged);
+    EXPECT_FALSE(merged->config().tied);
+    EXPECT_NEAR(loss_of(merged, *dataset), before, 1e-5);
+  }
+}
+
+TEST(MaskedAdapters, WhatDoesNotFitIsRefused) {
+  TemporaryDirectory folder;
+  const std::string from = folder_of("adapter_encoder_modernbert_mlm"), out = folder / "out";
+  std::filesystem::create_directory(out);
+  put_file(adapter_weights(out), file_bytes(adapter_weights(from)));
+  const auto refused = [&](const char* key, Json value) {
+    auto json = parse_json(file_bytes(adapter_config(from)));
+    json->set("base_model_name_or_path", folder_of("encoder_modernbert_mlm")).set(key, std::move(value));
+    put_file(adapter_config(out), to_string(*json, 2));
+    ModelSource source;
+    source.source = out;
+    const auto model = Model::open(source);
+    return model ? "accepted" : model.error().message;
+  };
+  EXPECT_EQ(refused("task_type", "FEATURE_EXTRACTION"), "accepted");
+  EXPECT_EQ(refused("task_type", "CAUSAL_LM"), adapter_config(out) + ": task_type \"CAUSAL_LM\" with a head is not supported");
+  EXPECT_EQ(refused("task_type", "SEQ_CLS"), adapter_config(out) + ": task_type \"SEQ_CLS\" is not that of the model's task, masked-language-model");
+  EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"tok_embeddings"})), adapter_config(out) + ": modules_to_save \"tok_embeddings\" is not supported");
 }
 
 // ---- models -------------------------------------------------------------------------------------------------------
@@ -396,16 +520,14 @@ TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
 }
 
 TEST(MaskedModel, RefusesWhatItCannotDo) {
-  const auto open_as = [](const std::string& config, Task task, const Adapters& adapters = {}) {
+  const auto open_as = [](const std::string& config, Task task) {
     ModelSource source;
     source.config_json = config;
     source.task = task;
-    source.adapters = adapters;
     return Model::open(source);
   };
   const std::string masked = masked_of(small_bert());
   EXPECT_EQ(open_as(small_gpt2(), Task::masked_language_model).error().message, "config: a model of type gpt2 has no head for masked tokens: the task masked-language-model is not supported");
-  EXPECT_FALSE(open_as(masked, Task::masked_language_model, adapters_of_all()));
   const auto sparse = [](const char* ignored) { return std::string("{\"sparse_prediction\": true, \"sparse_pred_ignore_index\": ") + ignored + ", " + small_modernbert().substr(1); };
   EXPECT_TRUE(open_as(sparse("-1"), Task::masked_language_model));
   EXPECT_TRUE(open_as(sparse("0"), Task::language_model));   // which no body looks at

@@ -1,5 +1,7 @@
-// Models that give every token a label: against transformers, their bits, what a dataset and a folder hold of them.
+// Models that give every token a label: against transformers and PEFT, their bits, what a dataset and a folder hold of them.
 #include "planner/plan_file.h"
+#include "src/adapter_files.h"
+#include "src/merge.h"
 #include "tests/src/golden.h"
 #include "tests/src/small_models.h"
 
@@ -55,7 +57,8 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTokenLabels,
-                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens", "encoder_distilbert_tokens", "encoder_electra_tokens", "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2", "tokens_llama"),
+                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens", "encoder_distilbert_tokens", "encoder_electra_tokens", "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2", "tokens_llama",
+                                         "adapter_encoder_bert_tokens", "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens", "adapter_tokens_llama"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Texts of up to 9 tokens end to end. A token's label follows from the token before it, or of an encoder from the one after it.
@@ -86,7 +89,12 @@ INSTANTIATE_TEST_SUITE_P(Models, TokenLabelBits,
                          testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"albert", token_classifier_of(small_albert("0.1")), Precision::fp32, 32},
                                          NumericsCase{"modernbert", token_classifier_of(small_modernbert("0.1")), Precision::fp32, 32},
                                          NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
-                                         NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8}, NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32}),
+                                         NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8}, NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32},
+                                         NumericsCase{"bert_adapters", {token_classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
+                                         NumericsCase{"modernbert_int8", {token_classifier_of(small_modernbert("0.1")), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact,
+                                                      Gradients::fp32, false, Quantize::int8, Quantize::int8},
+                                         NumericsCase{"llama_nf4", {token_classifier_of(small_llama()), adapters_of_some()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32,
+                                                      false, Quantize::nf4}),
                          case_name);
 
 TEST(TokenLabels, AreLearned) {
@@ -292,14 +300,80 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
   source.label_count = 3;
   EXPECT_EQ(Model::open(source).error().message, "config: Gemma3TextForTokenClassification is not supported: transformers has no such class");
   source.config_json = small_llama();
-  source.adapters.rank = 2, source.adapters.alpha = 4, source.adapters.targets = {"q_proj"};
-  EXPECT_EQ(Model::open(source).error().message, "config: low-rank adapters of a model with labels of tokens are not supported");
-  source.adapters = {};
   source.dropout = 0.25f;
   const auto model = open_model(source);
   ASSERT_TRUE(model);
   EXPECT_EQ(model->config().head_dropout, 0.25f);
   EXPECT_EQ(*get_double(model->config().json, "classifier_dropout"), 0.25);
+}
+
+std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
+  const GlobalBatch batch = random_batch(77, 1, sequence);
+  const Text text{batch.tokens.data(), static_cast<uint64_t>(sequence), nullptr};
+  std::vector<float> logits(static_cast<size_t>(sequence) * model->config().labels.size());
+  EXPECT_TRUE(trainer_for(model, plan_for(*model, request_for(1, sequence)))->classify({&text, 1}, logits.data()));
+  return logits;
+}
+
+// The head is new, and lies beside the adapters with its names. ModernBERT's head for masked tokens is a part of it, and frozen.
+TEST(TokenLabels, AdaptersBringTheHead) {
+  for (const auto& [base_config, head] : {std::pair{masked_of(small_modernbert()), std::string("classifier")}, {masked_of(small_albert()), "classifier"}, {small_gpt2(), "classifier"}, {small_llama(), "score"}}) {
+    TemporaryDirectory folder;
+    const std::string base = folder / "base", out = folder / "out";
+    const auto plain = model_of(base_config);
+    ASSERT_TRUE(trainer_for(plain, plan_for(*plain, request_for(2, sequence)))->export_model(base));
+    ModelSource source;
+    source.source = base;
+    source.task = Task::token_label, source.labels = {"O", "B-PER", "I-PER"}, source.label_count = 3;
+    source.adapters = adapters_of_all();
+    const auto model = open_model(source);
+    ASSERT_TRUE(model);
+    EXPECT_TRUE(model->has_drawn_head());
+    uint64_t trained = 3 * static_cast<uint64_t>(model->config().width) + 3;
+    for (const Tensor& t : model->graph().tensors) trained += t.adapter_of >= 0 ? t.shape.elements() : 0;
+    EXPECT_EQ(model->graph().trainable_count(), trained);
+    Request r = request_for(4, sequence, 2);
+    r.inputs.positions = true;
+    auto trainer = trainer_for(model, plan_for(*model, r));
+    std::vector<double> figures;
+    for (uint64_t step = 0; step < 3; ++step) {
+      GlobalBatch batch = tagged_batch(step, 4, true);
+      for (int32_t& t : batch.targets) t = t < 0 ? t : t % 3;
+      ASSERT_TRUE(take_step(*trainer, batch, 4, figures));
+    }
+    ASSERT_TRUE(trainer->export_model(out));
+    const Json written = *parse_json(file_bytes(adapter_config(out)));
+    EXPECT_EQ(*written.find("task_type")->as_string(), "TOKEN_CLS");
+    EXPECT_EQ(to_string(*written.find("modules_to_save"), 0), R"(["classifier","score"])");
+    EXPECT_TRUE(SafetensorsReader::open(adapter_weights(out))->find("base_model.model." + head + ".bias"));
+    ModelSource again;
+    again.source = out;
+    const auto opened = open_model(again);
+    ASSERT_TRUE(opened);
+    EXPECT_EQ(opened->config().task, Task::token_label);
+    EXPECT_EQ(opened->config().labels, source.labels);
+    EXPECT_FALSE(opened->has_drawn_head());
+    EXPECT_EQ(opened->graph().trainable_count(), trained);
+    const std::vector<float> logits = logits_of(opened);
+    EXPECT_NE(logits, logits_of(model));
+    ASSERT_TRUE(write_merged(*opened, folder / "merged"));
+    again.source = folder / "merged";
+    const auto merged = open_model(again);
+    ASSERT_TRUE(merged);
+    EXPECT_EQ(merged->config().task, Task::token_label);
+    EXPECT_EQ(merged->config().labels, source.labels);
+    const std::vector<float> of_merged = logits_of(merged);
+    EXPECT_LE(relative(of_merged.data(), logits.data(), logits.size()), 1e-4);
+    // Without the file of names they have none, and PEFT's task_type says what the head is for.
+    ASSERT_EQ(std::remove(adapter_labels(out).c_str()), 0);
+    again.source = out;
+    EXPECT_EQ(open_model(again)->config().task, Task::token_label);
+    again.task = Task::label, again.label_count = 3;
+    EXPECT_EQ(Model::open(again).error().message, out + ": has a head for the task token-label, which is not label, that was given");
+    put_file(adapter_labels(out), R"({"task": "labels", "labels": ["a", "b", "c"]})");
+    again.task.reset(), again.label_count = 0;
+    EXPECT_EQ(Model::open(again).error().message, adapter_labels(out) + ": expected a task for task_type \"TOKEN_CLS\" of adapter_config.json, found \"labels\"");
+  }
 }
 
 }  // namespace

@@ -144,6 +144,27 @@ class TokensTest(CommandTest):
         self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"])
         self.assertEqual([answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"])
 
+    def test_adapters_bring_the_head(self):
+        self.train_on(self.lines(self.texts(40, 1)), "--steps", 1, out="base")
+        self.write("base/config.json", json.dumps(BERT))   # a body
+        data, words = self.lines(self.texts(400, 1)), ["--lora", 8, "--lr", "1e-2", "--schedule", "constant"]
+        told = self.train_on(data, *words, "--steps", 80, model=self.path("base")).stdout
+        self.assertIn("adapters    rank 8, ", told)
+        self.assertRegex(told, r"step 80: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        config = json.loads(self.read("run", "adapter_config.json"))
+        self.assertEqual((config["task_type"], config["modules_to_save"]), ("TOKEN_CLS", ["classifier", "score"]))
+        self.assertEqual(json.loads(self.read("run", "labels.json")), TAGS)
+        evaluated = self.evaluated(data)
+        self.assertGreater(evaluated["f1"], 0.9)
+        self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
+        self.assertEqual(self.evaluated(data, "--tokenizer", self.path("run"), model="merged")["f1"], evaluated["f1"])
+        # A run that goes on within less memory has the bits of one that was not stopped, also over few bits.
+        few = [*words, "--quantize", "int8"]
+        self.train_on(data, *few, "--steps", 6, model=self.path("base"), out="whole")
+        self.train_on(data, *few, "--steps", 3, model=self.path("base"), out="parts")
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "900KiB")
+        self.assertEqual(*[(self.folder / out / "adapter_model.safetensors").read_bytes() for out in ("whole", "parts")])
+
     def test_bits_stay_however_a_batch_is_cut_and_after_a_checkpoint(self):
         data = self.lines(self.texts(60, 1))
         schedule = ["--schedule", "constant"]

@@ -158,7 +158,7 @@ CLI::Validator not_empty() {
 }
 
 void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
-  CLI::Option* rank = command.add_option("--lora", flags.adapter_rank, "Train low-rank adapters of this rank beside the matrices below the head, and nothing else but a classifier's head.")
+  CLI::Option* rank = command.add_option("--lora", flags.adapter_rank, "Train low-rank adapters of this rank beside the matrices below the head, and nothing else but a head of labels, or a new one.")
       ->check(whole_number(1, 4096))
       ->type_name("RANK");
   command.add_option("--lora-alpha", flags.adapter_alpha, "Scale adapters by this over their rank. Default: twice the rank.")

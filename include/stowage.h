@@ -232,8 +232,8 @@ typedef struct stw_model_options {
    * the head is a dropout and a matrix with a bias, "score" or "classifier", over every token; a language model stays causal. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
    * them, and lies in their folder; labels.json there has the names, and the task if it is LABELS or NUMBER. Frozen then, as PEFT has it, are a
-   * pooler, ModernBERT's matrix before the classifier, and a head for masked tokens, if the weights' files hold them. The loss of a text is for LABEL cross entropy, for LABELS the mean over labels of the binary cross entropy of
-   * each, for NUMBER the mean over numbers of the squared error. */
+   * pooler, ModernBERT's matrix before the classifier, and a head for masked tokens, if the weights' files hold them. The loss of a text is for
+   * LABEL cross entropy, for LABELS the mean over labels of the binary cross entropy of each, for NUMBER the mean of the squared errors. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
   size_t label_count;        /* 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already */
   uint32_t task;             /* STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task

@@ -59,9 +59,9 @@ class Model {
   Status check_weights(const std::set<std::string>& head_of_adapters);   // names in their folder
   // Whether a file holds this parameter under any of its names.
   bool holds(const SafetensorsReader& file, std::string_view parameter) const;
-  // Which parameters of a new or another's head are frozen beside adapters. `found`: what their folder says; null for new ones.
   // What a head in the adapters' folder says of the model's own. Errors: those of set_masked.
   Status take_masked_head(const ModelSource& source, const std::set<std::string>& head);
+  // Which parameters of a new or another's head are frozen beside adapters. `found`: what their folder says; null for new ones.
   Status find_frozen_head(const std::string& folder, const AdapterConfig* found);
   // What the adapters' folder holds of a parameter; null where that is elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;

@@ -225,6 +225,20 @@ class ConversationsTest(CommandTest):
         self.assertEqual(json.loads(self.read("run", "tokenizer_config.json")), config)
         self.run_command("generate", "--model", self.path("run"), "--chat", "--system", "Be brief.", "--prompt", "sky", "--tokens", 2)
 
+    # A model cannot end its answers by a token that its tokenizer cuts. Names of roles may be text.
+    def test_tokens_of_a_template_are_whole(self):
+        model, data = self.model("model", tokenizer_test.GOLDENS["gpt2"]["tokenizer"]), self.conversations([{"messages": [user("q"), assistant("a")]}] * 40)
+        turns = "{% for m in messages %}<|" + "{{ m.role }}" + "|>{{ m.content }}END{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+        self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
+        says = ["model/chat_template.jinja: writes <|im_end|>", "model/tokenizer.json cuts into", "--chat-template"]
+        for words in (["train", "--model", model, "--data", data, "--steps", 1, "--out", self.path("run")], ["generate", "--model", model, "--chat", "--prompt", "q"]):
+            self.refused(*words, says=says)
+        self.write("model/chat_template.jinja", turns.replace("END", "<|endoftext|>"))
+        self.run_command("generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1)
+        self.write("model/tokenizer_config.json", json.dumps({"eos_token": "<|im_end|>"}))   # which makes it one
+        self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
+        self.run_command("generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1)
+
     def test_mistakes_are_named(self):
         data = self.colours()
         self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--steps", 1, "--out", self.path("none"), says=["talk.jsonl", "--chat-template"])

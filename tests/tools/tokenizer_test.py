@@ -1,4 +1,5 @@
 """A model's tokenizer.json: `tokenize`, and text for `train`, `eval` and `generate`."""
+import gzip
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import unittest
 from support import FAILED, USAGE, CommandTest
 
 GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "tokenizers.json").read_text())
+FOLDERS = pathlib.Path(__file__).parent.parent / "golden" / "tokenizer_folders.jsonl.gz"
 END = 999   # a token that no tokenizer gives
 
 
@@ -50,6 +52,38 @@ class TokenizerTest(CommandTest):
                         words = ["generate", "--model", model, "--tokens", 1, "--temperature", 0, "--threads", 1, "--prompt"]
                         said = self.run_command(*words, text, "--tokenizer", model).stdout
                         self.assertEqual(said[:len(back)], back)
+
+    # Folders whose files name other tokens and settings than tokenizer.json, and pairs of vocab.json and merges.txt, drawn at random (tokenizer_folders.py).
+    def test_folders_are_read_as_transformers_reads_them(self):
+        with gzip.open(FOLDERS, "rt", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        refused = 0
+        for number, row in enumerate(rows):
+            folder = self.folder / str(number)
+            folder.mkdir()
+            for name, content in row["files"].items():
+                (folder / name).write_text(content, encoding="utf-8")
+            asked = "".join(json.dumps({"text": text}) + "\n" for text, _ in row["cases"])
+            tokenizer = folder / ("tokenizer.json" if "tokenizer.json" in row["files"] else "vocab.json")
+            told = subprocess.run([os.environ["ENCODE_TEXTS"], tokenizer], input=asked, capture_output=True, encoding="utf-8")
+            if told.returncode != 0:   # by name
+                self.assertRegex(told.stderr, "tokenizer_config.json: (add_prefix_space is (true|false), but the tokenizer's own file says|split_special_tokens: \"split_special_tokens\" is not known)")
+                refused += 1
+                continue
+            self.assertEqual([json.loads(line)["tokens"] for line in told.stdout.splitlines()], [ids for _, ids in row["cases"]], row)
+        self.assertLess(refused, len(rows) // 8)
+
+    def test_other_kinds_of_tokenizers_are_refused_with_what_converts_them(self):
+        for name in ("tokenizer.model", "spiece.model", "tekken.json"):
+            model = self.model(name.replace(".", "-"))
+            self.write(f"{name.replace('.', '-')}/{name}", "x")
+            self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=[name, "AutoTokenizer", "save_pretrained"])
+        model = self.model("pair")
+        self.write("pair/vocab.json", '{"a": 0}')
+        self.write("pair/merges.txt", "#version: 0.2\na b c\n")
+        self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=["pair/merges.txt: line 2: expected two tokens"])
+        self.write("pair/tokenizer_config.json", '{"tokenizer_class": "CTRLTokenizer"}')
+        self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=["vocab.json", "CTRLTokenizer", "save_pretrained"])
 
     # Also where they are bytes of which no characters can be made, and one by one.
     def test_characters_are_whole(self):

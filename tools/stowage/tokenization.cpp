@@ -12,6 +12,7 @@
 #include "json_value.h"
 #include "prompt.h"
 #include "run_settings.h"
+#include "tokenizer/folder_files.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary_file.h"
 #include "units.h"
@@ -45,10 +46,15 @@ std::vector<std::string> folders_of(const std::string& model) {
   return folders;
 }
 
-// Empty where there is none.
+// Empty where there is none. Throws where there is one of another kind.
 std::string file_in(const std::string& folder) {
   for (const char* name : {file_name, vocabulary_file_name})
     if (const std::string file = folder + "/" + name; is_there(file)) return file;
+  if (is_there(folder + "/" + byte_pairs_merges_name))
+    if (const std::string file = folder + "/" + byte_pairs_vocabulary_name; is_there(file)) return file;
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"})
+    if (const std::string file = folder + "/" + name; is_there(file))
+      throw Failure(exit_failed, fmt::format("{}: this kind of tokenizer is not known here; write a {} with transformers: {}", file, file_name, python_that_converts(folder)));
   return {};
 }
 
@@ -190,12 +196,27 @@ std::vector<int32_t> end_tokens(const std::string& model) {
   return tokens;
 }
 
+namespace {
+
+// A model cannot learn to end an answer by a token that its tokenizer cuts into letters.
+void require_whole_tokens(const chat::ChatTemplate& how, const Tokenization& tokenization) {
+  for (const std::string& token : how.special_tokens())
+    if (const size_t count = tokenization.encode(token, how.path(), true).size(); count != 1)
+      throw Failure(exit_failed, fmt::format("{}: writes {}, which {} cuts into {} tokens; add it to the tokenizer, or give a template that writes the model's own tokens "
+                                             "with --chat-template", how.path(), token, tokenization.file(), count));
+}
+
+}  // namespace
+
 std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, const Tokenization& tokenization, const std::string& model) {
   std::vector<std::string> folders = folders_of(model);
   if (!tokenization.file().empty()) folders.insert(folders.begin(), folder_of(tokenization.file()));
   folders.push_back({});   // a template may be given although there is no folder
   for (const std::string& folder : folders)
-    if (auto found = chat::ChatTemplate::find(flag, folder)) return found;
+    if (auto found = chat::ChatTemplate::find(flag, folder)) {
+      if (tokenization.kind() == Tokenization::Kind::text) require_whole_tokens(*found, tokenization);
+      return found;
+    }
   return std::nullopt;
 }
 
@@ -212,7 +233,7 @@ void add_chat_template_flag(CLI::App& command, std::string& path) {
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
   command
       .add_option("--tokenizer", tokenizer,
-                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json, a vocab.txt or its folder. auto: the model's, else byte for 256 tokens.")
+                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json, vocab.txt, vocab.json or its folder. auto: the model's, else byte for 256 tokens.")
       ->check(CLI::Validator([](std::string& value) -> std::string {
         return !is_tokenizer_path(value) || is_there(value) ? "" : fmt::format("expected auto, byte, ids, or a file or folder that is there, found \"{}\"", value);
       }, "", ""))
@@ -235,12 +256,14 @@ std::span<const char* const> tokenizer_file_names() { return file_names; }
 std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run) {
   std::vector<std::string> names;
   const std::string own = tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
-  const bool is_vocabulary = is_vocabulary_file(tokenization.file());
+  const std::string file = tokenization.file();
+  const std::string main_name = is_vocabulary_file(file) ? vocabulary_file_name : is_byte_pairs_file(file) ? byte_pairs_vocabulary_name : file_name;
   for (const std::string name : file_names) {
     const std::string to = run + "/" + name;
-    if (is_there(to) || (is_vocabulary && name == file_name)) continue;   // it would be read instead
+    const bool is_read_first = name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
+    if (is_there(to) || (is_read_first && name != main_name)) continue;   // it would be read instead
     std::vector<std::string> sources;   // of which the first that is there is taken
-    if (name == (is_vocabulary ? vocabulary_file_name : file_name) && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
+    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
     if (!own.empty()) sources.push_back(own + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)

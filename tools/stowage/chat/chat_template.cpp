@@ -300,6 +300,34 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   return result;
 }
 
+std::vector<std::string> ChatTemplate::special_tokens() const {
+  const auto message = [](const char* role) { return Value(Members{{"role", role}, {"content", "-"}}); };
+  std::string text;
+  for (const List& messages : {List{message("system"), message("user"), message("assistant"), message("user")}, List{message("user"), message("assistant"), message("user")}}) {
+    try {
+      text = parts_->render(messages, {}, true, "").text + parts_->render(messages, {}, false, "").text;
+      break;
+    } catch (const Failure&) {   // some templates know no system
+    }
+  }
+  std::vector<std::string> tokens;
+  const auto add = [&](const std::string& token) {
+    if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(token);
+  };
+  for (const auto& [name, token] : parts_->special_tokens)
+    if (!token.text().empty() && text.find(token.text()) != std::string::npos) add(token.text());
+  constexpr std::string_view roles[] = {"<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|observation|>"};
+  for (size_t at = 0; (at = text.find("<|", at)) != std::string::npos; at += 2) {
+    const size_t end = text.find_first_of(" \t\r\n<>|", at + 2);
+    if (end == std::string::npos || end == at + 2 || text.compare(end, 2, "|>") != 0) continue;
+    const std::string token = text.substr(at, end + 2 - at);
+    if (std::find(std::begin(roles), std::end(roles), token) == std::end(roles)) add(token);
+  }
+  return tokens;
+}
+
+const std::string& ChatTemplate::path() const { return parts_->path; }
+
 std::string ChatTemplate::end_of_answer(const std::string& place) const {
   const auto message = [](const char* role, const char* content) { return Value(Members{{"role", role}, {"content", content}}); };
   const std::string mark = "WhatTheAssistantSays", text = parts_->render({message("user", "-"), message("assistant", mark.c_str())}, {}, false, place).text;

@@ -27,6 +27,10 @@ class ChatTemplate {
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0) const;
   // Up to where the assistant is to speak.
   std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+  // Special tokens that it writes into a small conversation: those of the folder, and what looks like one (<|im_end|>), but for names of roles, which
+  // some models have as plain text (<|user|>). Empty where it refuses that conversation.
+  std::vector<std::string> special_tokens() const;
+  const std::string& path() const;
   // What stands behind an answer: the end of a turn, if anything.
   std::string end_of_answer(const std::string& place) const;
 

@@ -38,9 +38,24 @@ AddedToken read_added(const JsonView& token) {
           token.at("special").flag_or(false)};
 }
 
-// The library does not read the ids of added tokens. A token of the vocabulary keeps that one's id; the others are numbered in their order, from the
-// number of the vocabulary's tokens on.
-void number(std::vector<AddedToken>& tokens, const std::vector<std::pair<std::string, int32_t>>& vocabulary) {
+// The file decides only on which side a text is truncated. The caller decides on the length and on which of two texts is truncated. "padding" is
+// not read because the trainer pads.
+bool read_truncates_left(const JsonView& truncation) {
+  const std::string direction = truncation.at("direction").text_or("Right");
+  if (direction != "Left" && direction != "Right") truncation.at("direction").fail("\"Left\" or \"Right\"");
+  return direction == "Left";
+}
+
+}  // namespace
+
+void refuse(const JsonView& part, const std::string& type) {
+  throw Failure(exit_failed, fmt::format("{}: \"{}\" is not known to stowage; convert the text to token ids with the library that made this file "
+                                         "(--tokenizer ids)", part.place(), type));
+}
+
+void number_added_tokens(TokenizerDescription& out) {
+  std::vector<AddedToken>& tokens = out.added;
+  const std::vector<std::pair<std::string, int32_t>>& vocabulary = out.vocabulary;
   struct Place { int32_t id = -1; std::optional<size_t> index = {}; };
   std::unordered_map<std::string_view, Place> places;   // by content
   for (const AddedToken& token : tokens) places.emplace(token.content, Place{});
@@ -63,21 +78,6 @@ void number(std::vector<AddedToken>& tokens, const std::vector<std::pair<std::st
   tokens = std::move(numbered);
 }
 
-// The file decides only on which side a text is truncated. The caller decides on the length and on which of two texts is truncated. "padding" is
-// not read because the trainer pads.
-bool read_truncates_left(const JsonView& truncation) {
-  const std::string direction = truncation.at("direction").text_or("Right");
-  if (direction != "Left" && direction != "Right") truncation.at("direction").fail("\"Left\" or \"Right\"");
-  return direction == "Left";
-}
-
-}  // namespace
-
-void refuse(const JsonView& part, const std::string& type) {
-  throw Failure(exit_failed, fmt::format("{}: \"{}\" is not known to stowage; convert the text to token ids with the library that made this file "
-                                         "(--tokenizer ids)", part.place(), type));
-}
-
 std::string type_of(const JsonView& part) { return part.at("type").text(); }
 
 int32_t id_of(const JsonView& id) { return static_cast<int32_t>(id.whole(largest_id)); }
@@ -89,7 +89,7 @@ TokenizerDescription read_tokenizer_description(std::string_view json, const std
   read_model(file.at("model"), out);
   if (const JsonView added = file.at("added_tokens"); !added.is_null())
     for (const JsonView& token : added.elements()) out.added.push_back(read_added(token));
-  number(out.added, out.vocabulary);
+  number_added_tokens(out);
   for_parts(file.at("normalizer"), "normalizers", [&](const JsonView& step) { read_normal(step, out.normal); });
   for_parts(file.at("pre_tokenizer"), "pretokenizers", [&](const JsonView& step) { read_cut(step, out.cuts); });
   if (out.of_bytes() && !std::holds_alternative<BytePairsDescription>(out.model)) refuse(file.at("pre_tokenizer"), "ByteLevel");

@@ -19,6 +19,8 @@ struct AddedToken {
   bool takes_left, takes_right;      // white space beside it
   bool normalized;                   // is found in the normalized text
   bool special;                      // no text
+
+  bool operator==(const AddedToken&) const = default;
 };
 
 // What is looked for: a regular expression, or itself.
@@ -101,7 +103,7 @@ struct TokenizerDescription {
   bool of_bytes() const { return !cuts.empty() && cuts.back().kind == CutStep::Kind::bytes; }
 };
 
-// Of a tokenizer.json, or a file whose name is vocab.txt. Throws what Tokenizer's constructor throws of files.
+// Of a tokenizer.json and the files beside it, or of a file whose name is vocab.txt or vocab.json. Throws what Tokenizer's constructor throws of files.
 TokenizerDescription read_description(const std::string& path);
 // Throws a Failure that names the place where the text is damaged, or asks for what is not known here.
 TokenizerDescription read_tokenizer_description(std::string_view json, const std::string& path);

@@ -17,6 +17,10 @@ constexpr uint64_t largest_id = 0x7fffffff;
 std::string type_of(const JsonView& part);
 int32_t id_of(const JsonView& id);
 
+// The library does not read the ids of added tokens. A token of the vocabulary keeps that one's id; the others are numbered in their order, from the
+// number of the vocabulary's tokens on. Of two with one content the last one counts, in the place of the first.
+void number_added_tokens(TokenizerDescription& out);
+
 void read_model(const JsonView& model, TokenizerDescription& out);
 
 void read_normal(const JsonView& step, std::vector<NormalStep>& out);
@@ -34,5 +38,7 @@ void add_piece_steps(const std::string& prefix, bool cleans_up, std::vector<Text
 void read_post_processor(const JsonView& step, TokenizerDescription& out);
 // [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. B and the last [SEP] have type 1.
 void set_bert_templates(int32_t begin, int32_t end, TokenizerDescription& out);
+// <s> A </s> and <s> A </s></s> B </s>. All tokens have type 0.
+void set_roberta_templates(int32_t begin, int32_t end, TokenizerDescription& out);
 
 }  // namespace command

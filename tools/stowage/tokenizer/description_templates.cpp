@@ -42,13 +42,12 @@ int32_t read_named(const JsonView& token) {
   return id_of(parts[1]);
 }
 
-// <s> A </s> and <s> A </s></s> B </s>. All tokens have type 0.
+}  // namespace
+
 void set_roberta_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
   out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};
   out.pair = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end, end}}, {Part::second, 0}, {Part::special, 0, {end}}};
 }
-
-}  // namespace
 
 void set_bert_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
   out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};

@@ -16,6 +16,7 @@
 #include "byte_pairs.h"
 #include "cuts.h"
 #include "description.h"
+#include "folder_files.h"
 #include "model.h"
 #include "normalization.h"
 #include "truncation.h"
@@ -113,9 +114,12 @@ size_t byte_step_of(const TokenizerDescription& d) {
 
 TokenizerDescription read_description(const std::string& path) {
   if (is_vocabulary_file(path)) return read_vocabulary_file(path);
+  if (is_byte_pairs_file(path)) return read_byte_pairs_files(path);
   const std::string text = read_text(path);
   require_utf8(text, path);
-  return read_tokenizer_description(text, path);
+  TokenizerDescription description = read_tokenizer_description(text, path);
+  read_files_beside(path, description);
+  return description;
 }
 
 struct Tokenizer::Parts {

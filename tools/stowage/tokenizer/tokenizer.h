@@ -1,5 +1,5 @@
 // Encodes text as tokens and decodes tokens, as a tokenizer.json says. The results are those of Hugging Face's tokenizers library.
-// BERT's vocab.txt without a tokenizer.json is read as transformers reads it (vocabulary_file.h).
+// BERT's vocab.txt, and GPT-2's vocab.json with merges.txt, are read as transformers reads them without a tokenizer.json (vocabulary_file.h, folder_files.h).
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@ namespace command {
 
 class Tokenizer {
  public:
-  // `path`: a tokenizer.json, or a file whose name is vocab.txt. Throws a Failure that names the file and the place in it if it cannot be read,
+  // `path`: a tokenizer.json, or a file whose name is vocab.txt or vocab.json. Throws a Failure that names the file and the place in it if it cannot be read,
   // is damaged, or asks for something that is not supported.
   explicit Tokenizer(const std::string& path);
   ~Tokenizer();

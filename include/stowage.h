@@ -11,7 +11,7 @@
  *    a caller-owned stw_error, which may be NULL; without struct_size, or with one that leaves no room for a message, it is
  *    left alone. The message is one line without control characters. On failure outputs are NULL or untouched, nothing
  *    leaks, and the objects stand where they stood.
- *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Where
+ *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults (STW_INIT). Where
  *    zero is a useful value, too, a field has a bit in `set_mask`, which says that its zero is meant ("unset": zero without
  *    that bit); what is `reserved` is 0. A struct that is longer than the library knows is accepted where its unknown tail
  *    is zero; a shorter one ends where a field does. All pointers in options are borrowed during the call, unless the field
@@ -56,11 +56,14 @@
 #  define STW_API
 #endif
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && (__cplusplus >= 201103L || (defined(_MSC_VER) && _MSC_VER >= 1900))
 #  define STW_NOEXCEPT noexcept
-extern "C" {
 #else
 #  define STW_NOEXCEPT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 /* ---- status ----------------------------------------------------------------------------------------------------- */
@@ -93,7 +96,7 @@ typedef struct stw_model stw_model;
 typedef struct stw_plan stw_plan;
 typedef struct stw_dataset stw_dataset;
 typedef struct stw_trainer stw_trainer;
-struct DLManagedTensorVersioned;     /* dlpack.h 1.0 or newer */
+struct DLManagedTensorVersioned;     /* of stowage/dlpack.h, or of DLPack's own dlpack.h 1.0 or newer */
 
 /* ---- library ---------------------------------------------------------------------------------------------------- */
 /* The version of the library that is loaded: major * 10000 + minor * 100 + patch. Thread: any. Since: 0.1 */
@@ -1021,7 +1024,19 @@ STW_API stw_status stw_checkpoint_verify(const char *path, stw_error *error) STW
  * Errors: STW_IO_ERROR, STW_DEVICE_ERROR, STW_BAD_STATE (from inside a callback, or a trainer that is to be restored). Since: 0.1 */
 STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;
 
+/* A struct of that type, zero but for its size, as the value that a variable begins with:
+ *   stw_plan_options options = STW_INIT(stw_plan_options);
+ * For every struct that begins with struct_size, in C99, in C++98, and in what came after them. */
 #ifdef __cplusplus
 }
+template <class Struct>
+inline Struct stw_initial() {
+  Struct made = Struct();
+  made.struct_size = static_cast<uint32_t>(sizeof(Struct));
+  return made;
+}
+#  define STW_INIT(type) stw_initial<type>()
+#else
+#  define STW_INIT(type) {.struct_size = sizeof(type)}
 #endif
 #endif

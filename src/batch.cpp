@@ -16,14 +16,14 @@ Error wrong(const std::string& name, const std::string& what) { return {Code::ba
 
 // `labels`: a matrix (samples, labels); 0: (samples, tokens), or a vector.
 template <class T>
-Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* managed, const BatchLimits& limits, int dimensions, int64_t labels = 0) {
+Result<HostMatrix<T>> view(const std::string& name, const DLManagedTensorVersioned* managed, const BatchLimits& limits, int dimensions, int64_t labels = 0) {
   constexpr bool is_float = std::is_same_v<T, float>;
   if (!managed) return wrong(name, "the tensor is NULL");
-  if (managed->version.major != dlpack::major_version)
+  if (managed->version.major != DLPACK_MAJOR_VERSION)
     return wrong(name, "expected DLPack version 1, found " + std::to_string(managed->version.major));
-  const dlpack::Tensor& t = managed->tensor;
-  if (t.device.type != dlpack::device_cpu && t.device.type != dlpack::device_cuda_host) return wrong(name, "expected host memory");
-  if (t.dtype.code != (is_float ? dlpack::code_float : dlpack::code_int) || t.dtype.bits != 32 || t.dtype.lanes != 1)
+  const DLTensor& t = managed->dl_tensor;
+  if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost) return wrong(name, "expected host memory");
+  if (t.dtype.code != (is_float ? kDLFloat : kDLInt) || t.dtype.bits != 32 || t.dtype.lanes != 1)
     return wrong(name, is_float ? "expected float32" : "expected int32");
   if (t.ndim != dimensions)
     return wrong(name, std::string(labels > 0 ? "expected two dimensions (samples, labels)" : dimensions == 2 ? "expected two dimensions (samples, tokens)" : "expected one dimension (samples)") +
@@ -151,7 +151,7 @@ Status Batch::check_pairs(Preference preference) const {
   return ok();
 }
 
-Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count, const BatchLimits& limits) {
+Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersioned* const* tensors, uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
   const bool classifies = limits.labels > 0 && is_of_text(limits.task), has_values = stw::has_values(limits.task);

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "include/stowage/dlpack.h"
 #include "planner/result.h"
-#include "src/dlpack.h"
 #include "src/trainer.h"
 
 namespace stw {
@@ -32,7 +32,7 @@ class Batch {
   // Errors: bad_argument naming the tensor, what was expected and what was found: unknown or missing names, types,
   // shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it, positions that neither
   // count on nor begin anew, weights that are not finite. unsupported: a tensor that the plan has no input for.
-  static Result<Batch> read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count,
+  static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors, uint32_t count,
                             const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }
   int64_t tokens() const { return tokens_.tokens; }

@@ -9,12 +9,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "stowage.h"
 
-/* Every option struct is zero-filled, which means defaults, and tells its size. */
-#define INIT(options) (memset(&(options), 0, sizeof(options)), (options).struct_size = sizeof(options))
 /* Every entry returns 0 or a code; the words are in the error, of entries that have one. */
 #define TRY(call) do { if ((status = (call)) != STW_OK) goto failed; } while (0)
 
@@ -30,9 +27,11 @@ int main(int argc, char **argv) {
   const char *folder = argc > 4 ? argv[4] : ".";
   stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
   stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
-  stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
-  stw_device_info about; stw_model_info info; stw_error error; double loss; char checkpoint[4096]; stw_status status; int result = 1;
-  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(about); INIT(info); INIT(error);
+  /* Every struct tells its size, and what else is zero means defaults. */
+  stw_model_options of_model = STW_INIT(stw_model_options); stw_plan_options of_plan = STW_INIT(stw_plan_options);
+  stw_dataset_options of_data = STW_INIT(stw_dataset_options); stw_run_options of_run = STW_INIT(stw_run_options);
+  stw_device_info about = STW_INIT(stw_device_info); stw_model_info info = STW_INIT(stw_model_info); stw_error error = STW_INIT(stw_error);
+  double loss; char checkpoint[4096]; stw_status status; int result = 1;
   if (argc < 2) { fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n"); return 2; }
 
   TRY(stw_device_open(&device, NULL, &error));   /* a GPU where there is one, else the CPU */

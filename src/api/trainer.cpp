@@ -139,7 +139,7 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   const Graph& g = t.graph();
   InputIndices inputs = g.inputs;
   if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
-  return Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
+  return Batch::read(b.names, b.tensors, b.count,
                      {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none, g.task});
 }
 
@@ -153,7 +153,7 @@ auto samples_of(const Batch& batch, int64_t sequence) {
 
 // Owns what an exported view points to, except the tensor's bytes, which are the trainer's.
 struct Exported {
-  dlpack::Managed managed;
+  DLManagedTensorVersioned managed;
   int64_t shape[4];
 };
 
@@ -405,20 +405,20 @@ stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_
     auto view = trainer->trainer->view(index, static_cast<TensorView>(kind));
     STW_API_TRY(view);
     auto* exported = new Exported{};
-    dlpack::Managed& m = exported->managed;
-    m.version = {dlpack::major_version, 0};
-    m.context = exported;
-    m.deleter = [](dlpack::Managed* self) { delete static_cast<Exported*>(self->context); };
-    m.tensor.data = view->data;
+    DLManagedTensorVersioned& m = exported->managed;
+    m.version = {DLPACK_MAJOR_VERSION, 0};
+    m.manager_ctx = exported;
+    m.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Exported*>(self->manager_ctx); };
+    m.dl_tensor.data = view->data;
     const bool is_cuda = trainer->trainer->device().is_cuda() && !view->on_host;
-    m.tensor.device = {is_cuda ? dlpack::device_cuda : dlpack::device_cpu, is_cuda ? trainer->trainer->device().ordinal() : 0};
-    m.tensor.ndim = view->shape.rank;
-    m.tensor.dtype = view->format == Format::bf16  ? dlpack::DataType{dlpack::code_bfloat, 16, 1}
-                     : view->format == Format::f16 ? dlpack::DataType{dlpack::code_float, 16, 1}
-                                                   : dlpack::DataType{dlpack::code_float, 32, 1};
+    m.dl_tensor.device = {is_cuda ? kDLCUDA : kDLCPU, is_cuda ? trainer->trainer->device().ordinal() : 0};
+    m.dl_tensor.ndim = view->shape.rank;
+    m.dl_tensor.dtype = view->format == Format::bf16  ? DLDataType{kDLBfloat, 16, 1}
+                     : view->format == Format::f16 ? DLDataType{kDLFloat, 16, 1}
+                                                   : DLDataType{kDLFloat, 32, 1};
     for (int i = 0; i < view->shape.rank; ++i) exported->shape[i] = view->shape[i];
-    m.tensor.shape = exported->shape;
-    *out = reinterpret_cast<struct DLManagedTensorVersioned*>(&m);
+    m.dl_tensor.shape = exported->shape;
+    *out = &m;
     return STW_OK;
   });
 }
@@ -430,16 +430,16 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
     STW_API_TRY(t.check_ready());
     if (index >= t.model().parameters().size()) return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
     const Tensor& p = t.graph().at(t.model().parameters()[index]);
-    const dlpack::Managed& managed = *reinterpret_cast<const dlpack::Managed*>(in);
-    if (managed.version.major != dlpack::major_version) return api::fail(error, Code::bad_argument, "trainer: expected DLPack version 1");
-    const dlpack::Tensor& d = managed.tensor;
+    const DLManagedTensorVersioned& managed = *in;
+    if (managed.version.major != DLPACK_MAJOR_VERSION) return api::fail(error, Code::bad_argument, "trainer: expected DLPack version 1");
+    const DLTensor& d = managed.dl_tensor;
     bool same = d.ndim == p.shape.rank && d.shape && d.data;
     int64_t stride = 1;
     for (int i = d.ndim - 1; same && i >= 0; --i) {
       same = d.shape[i] == p.shape[i] && (!d.strides || d.strides[i] == stride || d.shape[i] == 1);
       if (same) stride *= d.shape[i];   // any other number could be beyond 64 bits
     }
-    if (!same || d.device.type != dlpack::device_cpu || d.dtype.code != dlpack::code_float || d.dtype.bits != 32 || d.dtype.lanes != 1)
+    if (!same || d.device.device_type != kDLCPU || d.dtype.code != kDLFloat || d.dtype.bits != 32 || d.dtype.lanes != 1)
       return api::fail(error, Code::bad_argument, "trainer: expected compact fp32 values of the parameter's shape in host memory");
     const auto* values = reinterpret_cast<const float*>(static_cast<const char*>(d.data) + d.byte_offset);
     if (reinterpret_cast<uintptr_t>(values) % alignof(float) != 0)

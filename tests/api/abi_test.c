@@ -1,6 +1,7 @@
 /* The binary interface, frozen: sizes and offsets of every public struct on LP64 platforms (x86-64, aarch64) and the
  * value of every constant. Structs grow at their end only; a line here changes with the SONAME. */
 #include "stowage.h"
+#include "stowage/dlpack.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -11,6 +12,13 @@ static_assert(sizeof(stw_status) == 4 && (stw_status)-1 < 0, "int32_t");
 #define SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
 #define AT(type, field, offset) static_assert(offsetof(type, field) == (offset), #type "." #field)
 #define VALUE(name, value) static_assert((name) == (value), #name)
+
+SIZE(DLManagedTensorVersioned, 80);
+AT(DLManagedTensorVersioned, version, 0); AT(DLManagedTensorVersioned, manager_ctx, 8); AT(DLManagedTensorVersioned, deleter, 16);
+AT(DLManagedTensorVersioned, flags, 24); AT(DLManagedTensorVersioned, dl_tensor, 32);
+SIZE(DLTensor, 48);
+AT(DLTensor, data, 0); AT(DLTensor, device, 8); AT(DLTensor, ndim, 16); AT(DLTensor, dtype, 20); AT(DLTensor, shape, 24);
+AT(DLTensor, strides, 32); AT(DLTensor, byte_offset, 40);
 
 SIZE(stw_error, 512);
 AT(stw_error, struct_size, 0); AT(stw_error, status, 4); AT(stw_error, native_code, 8); AT(stw_error, reserved, 12);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stowage.h"
-#include "tests/api/dlpack.h"
+#include "stowage/dlpack.h"
 #include "tests/src/temporary_directory.h"
 
 namespace stw::api_test {

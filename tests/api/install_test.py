@@ -1,6 +1,7 @@
 """Installs the build into a folder of its own and builds the examples in C and C++ against it as a stranger would, through
-pkg-config: install_test.py MESON BUILD CC CXX PKG_CONFIG SOURCE CXX_SOURCE"""
+pkg-config and, after the folder was moved, through CMake: install_test.py MESON BUILD CC CXX PKG_CONFIG SOURCE CXX_SOURCE"""
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -8,6 +9,74 @@ import sys
 import tempfile
 
 import example_test
+
+# A host of its own: a program for each target there is, and the headers alone.
+CMAKE_LISTS = """cmake_minimum_required(VERSION 3.16)
+project(host C)
+find_package(stowage 0.1 CONFIG REQUIRED)
+find_package(stowage 0.1 CONFIG REQUIRED)   # a host may have two parts that want it
+foreach(kind stowage static)
+  if(TARGET stowage::${kind})
+    add_executable(host_${kind} train.c)
+    target_compile_features(host_${kind} PRIVATE c_std_99)
+    target_compile_options(host_${kind} PRIVATE -Wall -Wextra -pedantic -Werror)
+    target_link_libraries(host_${kind} PRIVATE stowage::${kind})
+  endif()
+endforeach()
+add_library(tensors STATIC tensors.c)
+target_link_libraries(tensors PRIVATE stowage::stowage)
+"""
+TENSORS = '''#include <stowage.h>
+#include <stowage/dlpack.h>
+int tensors(DLManagedTensorVersioned *tensor);
+int tensors(DLManagedTensorVersioned *tensor) { return tensor->dl_tensor.ndim; }
+'''
+
+
+def check_cmake(prefix, source, cc, has):
+    """`has`: of "shared" and "static" what was installed."""
+    configs = [os.path.join(folder, "stowageConfig.cmake") for folder, _, files in os.walk(prefix) if "stowageConfig.cmake" in files]
+    assert len(configs) == 1, configs
+    # Its paths, where there is no CMake to follow them.
+    with open(configs[0], encoding="utf-8") as file:
+        config = file.read()
+    assert prefix not in config, "CMake's package cannot be moved"
+    up = re.search(r'CMAKE_CURRENT_LIST_DIR}/([./]+)"', config)[1]
+    assert os.path.realpath(os.path.join(os.path.dirname(configs[0]), up)) == os.path.realpath(prefix), up
+    paths = {path for path in re.findall(r'"\$\{_stowage_prefix\}/([^"$]+)"', config)} | set(re.findall(r'foreach\(_stowage_file "([^"]+)" "([^"]+)"\)', config)[0])
+    named = {os.path.basename(path) for path in paths}
+    assert {"stowage.h"} < named and not re.search(r"@\w+@", config), named
+    for path in paths:
+        assert os.path.exists(os.path.join(prefix, path)) or ("static" not in has and path.endswith(".a")) or ("shared" not in has and ".so" in path), path
+    cmake = shutil.which("cmake")
+    if not cmake:
+        print("there is no cmake: its package was looked at, and no program built by it")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(source, os.path.join(folder, "train.c"))
+        for name, text in (("CMakeLists.txt", CMAKE_LISTS), ("tensors.c", TENSORS)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        environment = dict(os.environ, CC=cc)
+        configure = [cmake, "-S", folder, "-B", os.path.join(folder, "build"), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_LIBRARY_ARCHITECTURE=" + architecture_of(configs[0])]
+        for command in (configure, [cmake, "--build", os.path.join(folder, "build")]):
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+        programs = [kind for kind in ("stowage", "static") if os.path.exists(os.path.join(folder, "build", "host_" + kind))]
+        assert programs == ["stowage", *(["static"] if "static" in has else [])], programs
+        for kind in programs:
+            example_test.check(os.path.join(folder, "build", "host_" + kind), dict(os.environ))   # which finds the library by its RUNPATH
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+            file.write(CMAKE_LISTS.replace("stowage 0.1", "stowage 7.0"))
+        done = subprocess.run(configure, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "7.0" in done.stderr, "a version of the future is taken"
+
+
+def architecture_of(config):
+    """Of lib/x86_64-linux-gnu/cmake/…, where Debian has libraries; else nothing."""
+    parts = config.split(os.sep)
+    at = parts.index("cmake")
+    return parts[at - 1] if parts[at - 1] not in ("lib", "lib64") else ""
 
 
 def main():
@@ -36,6 +105,13 @@ def main():
             subprocess.run([command, '--version'], check=True, stdout=subprocess.DEVNULL, env={})
         for program in programs:
             example_test.check(program, dict(os.environ, LD_LIBRARY_PATH=':'.join(libraries)))
+        prefix = os.path.dirname(include)
+        assert os.path.exists(os.path.join(include, 'stowage', 'dlpack.h'))
+        with open(os.path.join(prefix, 'share', 'doc', 'stowage', 'LICENSE'), encoding='utf-8') as file:
+            assert 'MIT License' in file.read()
+        has = [kind for kind, name in (('shared', 'libstowage.so.0'), ('static', 'libstowage.a')) if name in os.listdir(libraries[0])]
+        moved = shutil.move(prefix, os.path.join(root, 'moved'))
+        check_cmake(moved, source, shlex.split(cc)[-1], has)
 
 
 main()

@@ -1,27 +1,7 @@
 // What Go cannot say to C: calls whose options would hold pointers to Go's memory, and callbacks that lead to Go's functions.
 #pragma once
-#include <stdint.h>
-
 #include "stowage.h"
-
-// DLPack 1.0 (https://dmlc.github.io/dlpack, "C API").
-typedef struct { int32_t device_type, device_id; } DLDevice;
-typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
-typedef struct {
-  void *data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-} DLTensor;
-typedef struct DLManagedTensorVersioned {
-  struct { uint32_t major, minor; } version;
-  void *manager_ctx;
-  void (*deleter)(struct DLManagedTensorVersioned *self);
-  uint64_t flags;
-  DLTensor dl_tensor;
-} DLManagedTensorVersioned;
+#include "stowage/dlpack.h"
 
 // Of a batch's tensors those that are not NULL: (samples, tokens), of labels where labels_ndim is 1 and of lengths (samples), of values
 // (samples, labels).

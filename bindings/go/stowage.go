@@ -14,11 +14,11 @@
 // Trainer.Progress and Close may be called from any. Callbacks run on goroutines of their own, while the call that they belong to waits; a panic
 // of theirs, or runtime.Goexit, ends that call and goes on from it.
 //
-// cgo finds the library where the compiler looks; elsewhere by CGO_CFLAGS=-I… and CGO_LDFLAGS=-L….
+// cgo finds the library by pkg-config, which finds what is installed elsewhere by PKG_CONFIG_PATH. With the build tag stowage_without_pkg_config the
+// library is where the compiler looks, or where CGO_CFLAGS=-I… and CGO_LDFLAGS=-L… say.
 package stowage
 
 /*
-#cgo LDFLAGS: -lstowage
 #include <stdlib.h>
 #include <string.h>
 #include "glue.h"

@@ -1,5 +1,7 @@
 """bindings/go against the library, by go test, whose cases are in go/stowage_test.go: go_test.py SOURCE_ROOT BUILD_FOLDER LIBRARY"""
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -21,6 +23,14 @@ def pointers_are_checked():
     return {"GODEBUG": "cgocheck=2"} if found and int(found[1]) < 21 else {}
 
 
-go.finish("go", {"CGO_CFLAGS": f"-I{go.root / 'include'}", "CGO_LDFLAGS": f"-L{go.library.parent}", "GOCACHE": str(go.build / "go-cache"), "GOPATH": str(go.build / "go-path"),
-                 "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"} | pointers_are_checked(),
+# As an installed library has it, of the one that was built.
+packages = go.build / "go-packages"
+packages.mkdir(exist_ok=True)
+(packages / "stowage.pc").write_text(f"Name: stowage\nDescription: as built\nVersion: 0.1.0\nCflags: -I{go.root / 'include'}\nLibs: -L{go.library.parent} -lstowage\n", encoding="utf-8")
+environment = {"PKG_CONFIG_PATH": str(packages), "GOCACHE": str(go.build / "go-cache"), "GOPATH": str(go.build / "go-path"),
+               "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"} | pointers_are_checked()
+without = os.environ | environment | {"CGO_CFLAGS": f"-I{go.root / 'include'}", "CGO_LDFLAGS": f"-L{go.library.parent}", "PKG_CONFIG": "false"}
+if shutil.which("go") and subprocess.run(["go", "build", "-tags", "stowage_without_pkg_config", "."], cwd=go.folder, env=without, check=False).returncode:
+    go.fail("the package does not build without pkg-config")
+go.finish("go", environment,
           [(go.folder, ["go", "vet", "./..."]), (tests, ["go", "test", "-v", "-count=1", "./..."]), (go.folder, ["go", "run", "./example/train", *train])])

@@ -438,6 +438,36 @@ impl Trainer {
 
     /// A tensor in the arena, without a copy, by its index among [`Model::tensors`]; the trainer waits meanwhile.
     ///
+    /// ```no_run
+    /// # use stowage::{TensorKind, Trainer};
+    /// fn look(mut trainer: Trainer) -> stowage::Result<()> {
+    ///     let view = trainer.tensor(0, TensorKind::Parameter)?;
+    ///     println!("{:?}", view.shape());
+    ///     drop(view);
+    ///     drop(trainer);
+    ///     Ok(())
+    /// }
+    /// ```
+    /// No view outlives its trainer, nor the plan that it was made by:
+    /// ```compile_fail,E0505
+    /// # use stowage::{TensorKind, Trainer};
+    /// fn look(mut trainer: Trainer) -> stowage::Result<()> {
+    ///     let view = trainer.tensor(0, TensorKind::Parameter)?;
+    ///     drop(trainer);
+    ///     println!("{:?}", view.shape());
+    ///     Ok(())
+    /// }
+    /// ```
+    /// ```compile_fail,E0499
+    /// # use stowage::{TensorKind, Trainer};
+    /// fn look(mut trainer: Trainer) -> stowage::Result<()> {
+    ///     let view = trainer.tensor(0, TensorKind::Parameter)?;
+    ///     trainer.replan(1 << 30)?;
+    ///     println!("{:?}", view.shape());
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`Status::UNSUPPORTED`] where it is not stored as one array of fp32, bf16 or fp16.
     pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {

@@ -716,6 +716,52 @@ func TestDevicesOutliveTheirName(t *testing.T) {
 	equal(t, trainer.Close(), nil)
 }
 
+func TestWhatIsClosedIsOfNoUse(t *testing.T) {
+	world := newWorld(t)
+	plan, tokens := must[*Plan](t)(NewPlan(world.model, small())), data(t)
+	tensor := must[*Tensor](t)(world.trainer.Tensor(0, Parameter)) // a copy, which stays
+	for _, close := range []func() error{world.trainer.Close, world.model.Close, plan.Close, tokens.Close, world.device.Close} {
+		equal(t, []error{close(), close()}, []error{nil, nil})
+	}
+	path := filepath.Join(t.TempDir(), "none")
+	trainer := world.trainer
+	uses := map[string]func() error{
+		"Step":             func() error { _, err := trainer.Step(batch(), 1e-3); return err },
+		"Run":              func() error { return trainer.Run(context.Background(), tokens, RunOptions{Until: 1}) },
+		"Evaluate":         func() error { _, err := trainer.Evaluate(tokens, 1); return err },
+		"Generate":         func() error { _, err := trainer.Generate([]int32{1}, GenerateOptions{Count: 1}); return err },
+		"Logits":           func() error { _, err := trainer.Logits([]int32{1}); return err },
+		"LogProbabilities": func() error { _, err := trainer.LogProbabilities(batch()); return err },
+		"Replan":           func() error { _, err := trainer.Replan(64 << 20); return err },
+		"Calibrate":        func() error { _, err := trainer.Calibrate(); return err },
+		"Timeline":         func() error { return trainer.Timeline(path) },
+		"Tensor":           func() error { _, err := trainer.Tensor(0, Parameter); return err },
+		"SetTensor":        func() error { return trainer.SetTensor(0, tensor.Values) },
+		"Save":             func() error { return trainer.Save(path) },
+		"Restore":          func() error { return trainer.Restore(path) },
+		"ExportModel":      func() error { return trainer.ExportModel(path) },
+		"Export":           func() error { return world.model.Export(path) },
+		"NewPlan":          func() error { _, err := NewPlan(world.model, small()); return err },
+		"NewTrainer":       func() error { _, err := NewTrainer(world.device, world.model, plan, TrainerOptions{}); return err },
+		"Verify":           plan.Verify,
+		"Frontier":         func() error { _, err := plan.Frontier(); return err },
+		"Picture":          func() error { _, err := plan.Picture(SVG); return err },
+	}
+	for name, use := range uses {
+		err := use()
+		if !errors.Is(err, BadState) || !strings.Contains(err.Error(), "is closed") {
+			t.Errorf("%s of what is closed: found %v", name, err)
+		}
+	}
+	trainer.Cancel()
+	equal(t, []any{trainer.Progress(), trainer.Stream(), world.model.Info(), plan.Info(), tokens.Info(), world.device.Info(), plan.JSON(), len(world.model.Tensors())},
+		[]any{Progress{}, unsafe.Pointer(nil), ModelInfo{}, PlanInfo{}, DatasetInfo{}, DeviceInfo{}, "", 0})
+	equal(t, len(tensor.Values) > 0 && !math.IsNaN(float64(tensor.Values[0])), true)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Error("something was written")
+	}
+}
+
 func TestWhatIsForgottenIsClosed(t *testing.T) {
 	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
 	users := func() int { // the device itself, and its trainers

@@ -1,9 +1,11 @@
 """bindings/python against the library: python_test.py SOURCE_ROOT LIBRARY. With NumPy or PyTorch installed their arrays are tried, too."""
 import array
+import ast
 import copy
 import ctypes
 import gc
 import importlib.util
+import inspect
 import json
 import math
 import pathlib
@@ -97,6 +99,44 @@ class Abi(unittest.TestCase):
             self.assertTrue(any(name.startswith(prefix) for name in vars(_abi)), prefix)
 
 
+class Types(unittest.TestCase):
+    """Of __init__.pyi, which no program runs."""
+
+    def test_are_those_of_the_package(self):
+        stub = ast.parse((FOLDER / "stowage/__init__.pyi").read_text(encoding="utf-8"))
+        self.assertTrue((FOLDER / "stowage/py.typed").exists())
+        told = {one.name: one for one in stub.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        real = {name: getattr(stowage, name) for name in stowage.__all__} | {"View": _tensors.View, "Gradients": stowage.trainer.Gradients, "_Handle": _library.Handle}
+        self.assertEqual({name for name in told if name not in ("_HasDlpack",)}, set(real))
+        for name, one in told.items():
+            if name in real:
+                self.check(name, one, real[name])
+
+    def check(self, name, told, real):
+        if isinstance(told, ast.FunctionDef):
+            self.assertEqual(self.arguments(told), [*inspect.signature(real).parameters], name)
+            return
+        methods = {one.name: one for one in told.body if isinstance(one, ast.FunctionDef)}
+        public = {attribute for attribute, value in vars(real).items() if not attribute.startswith("_") and (callable(value) or isinstance(value, (property, classmethod)))}
+        fields = {one.target.id for one in told.body if isinstance(one, ast.AnnAssign)}
+        own = public - {"pointer", "close"}   # for the package itself; of _Handle
+        self.assertLessEqual(own, set(methods) | fields, name)
+        for method, one in methods.items():
+            is_property = any(getattr(decorator, "id", None) == "property" for decorator in one.decorator_list)
+            if method == "__getattr__":   # of an Info, whose fields are the struct's
+                continue
+            self.assertEqual(is_property, isinstance(inspect.getattr_static(real, method), property), (name, method))
+            if not is_property:
+                found = inspect.signature(inspect.unwrap(inspect.getattr_static(real, method).__func__ if isinstance(inspect.getattr_static(real, method), classmethod) else getattr(real, method)))
+                self.assertEqual(self.arguments(one), [*found.parameters], (name, method))
+                defaults = [bool(argument.default is not inspect.Parameter.empty) for argument in found.parameters.values() if argument.kind == argument.POSITIONAL_OR_KEYWORD]
+                self.assertEqual(sum(defaults), len(one.args.defaults), (name, method))
+
+    def arguments(self, function):
+        of = function.args
+        return [one.arg for one in [*of.args, *([of.vararg] if of.vararg else []), *of.kwonlyargs, *([of.kwarg] if of.kwarg else [])]]
+
+
 class Library(unittest.TestCase):
     def test_says_what_it_is(self):
         self.assertEqual(stowage.version(), (0, 1, 0))
@@ -104,6 +144,33 @@ class Library(unittest.TestCase):
         self.assertIn("nano", stowage.presets())
         self.assertEqual(stowage.devices()[0].backend, "cpu")
         self.assertIn("rtx4090", [one.name for one in stowage.profiles()])
+
+    def test_has_the_versions_of_its_package_and_header(self):
+        package = (FOLDER / "pyproject.toml").read_text(encoding="utf-8")
+        self.assertEqual(stowage.__version__, re.search(r'^version = "(.+)"$', package, flags=re.M)[1])
+        self.assertEqual(stowage.__version__, ".".join(map(str, stowage.version())))
+
+    def test_says_where_a_library_was_looked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder, "stowage")
+            shutil.copytree(FOLDER / "stowage", package)
+            show = f"import sys\nsys.path.insert(0, {folder!r})\nimport stowage\nprint(stowage.__version__)\ntry:\n    stowage.load(*sys.argv[1:])\nexcept OSError as error:\n    print(error)"
+
+            def said(*words):
+                # Of a system that has none, whatever this one has.
+                hide = "import ctypes.util\nctypes.util.find_library = lambda name: None\n"
+                done = subprocess.run([sys.executable, "-B", "-c", hide + show, *words], capture_output=True, text=True, check=True, env={"LD_LIBRARY_PATH": "/no/such/folder"})
+                return done.stdout.splitlines()
+
+            version, complaint = said()
+            self.assertEqual(version, stowage.__version__)
+            self.assertEqual(complaint.count("\n"), 0)
+            for part in (str(package / "libstowage.so.0") + " (no such file)", "LD_LIBRARY_PATH is '/no/such/folder'", "meson install", "stowage.load(path)"):
+                self.assertIn(part, complaint)
+            self.assertRegex(said("/no/such/file.so")[1], r"looked at /no/such/file\.so \(.*No such file")
+            (package / "libstowage.so.0").write_bytes(b"\x7fELF, but no more")
+            self.assertRegex(said()[1], r"looked at .*/stowage/libstowage\.so\.0 \(")
+            self.assertRegex(said("libm.so.6")[1], "libm.so.6 is no library of Stowage's")
 
     def test_failures_are_exceptions(self):
         with self.assertRaises(stowage.Error) as raised:
@@ -329,6 +396,16 @@ class Lifetimes(unittest.TestCase):
         for use in (lambda: kept[0].memory, lambda: kept[0].loss_sum, lambda: kept[0].address):
             with self.assertRaisesRegex(ValueError, "hook has returned"):
                 use()
+        memories, arrays = [], []
+        world = World(hook=lambda gradients: (memories.append(gradients.memory), numpy is not None and arrays.append(numpy.asarray(gradients.memory))))
+        own = world.trainer.tensor(0).memory
+        world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+        with self.assertRaisesRegex(ValueError, "released"):
+            memories[0][0]
+        self.assertTrue(math.isfinite(own[0, 0]))   # which is not the gradients'
+        world.trainer.close()
+        for one in arrays:
+            self.assertTrue(numpy.isfinite(one).all())   # of memory that is still there
 
     def test_ctrl_c_ends_a_run(self):
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
@@ -338,6 +415,20 @@ class Lifetimes(unittest.TestCase):
                                                   f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n    print('interrupted', w.trainer.progress.step > 0)\n"
                                                   "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")
             self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
+
+    def test_python_ends_while_a_thread_trains(self):
+        """In a callback, where Python would end the thread, the library's frames lie below it."""
+        data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
+        ends = {"a run": "w.trainer.run(data, 10**9, lambda now: started.set())",
+                "a run in silence": "started.set(); w.trainer.run(data, 10**9)",
+                "steps": "[w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3) and started.set() for _ in range(10**9)]",
+                "plans": "[stowage.Plan(w.model, 4, sequence=16, memory_bytes=64 << 20, device='cpu') and started.set() for _ in range(10**9)]"}
+        for how, end in ends.items():
+            for hook in ("", "gradient_hook=lambda gradients: None"):
+                with tempfile.TemporaryDirectory() as folder:
+                    done = run_program(f"os.chdir({folder!r})\n{data}w = world({hook})\nstarted = threading.Event()\ndef train():\n    {end}\n"
+                                       "threading.Thread(target=train, daemon=True).start()\nstarted.wait()\nprint('end')\n")
+                self.assertEqual(done, (0, "end\n", ""), how)
 
     def test_forks_leave_their_parents_trainers_alone(self):
         text = "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n" \
@@ -824,6 +915,54 @@ class Tensors(unittest.TestCase):
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch_may_hold_one_to_the_end(self):
         self.assertEqual(run_program("import torch\nx = torch.from_dlpack(world().trainer.tensor(0))\nx.me = x\nprint('end')"), (0, "end\n", ""))
+
+    def test_arrays_keep_the_memory_of_a_closed_trainer(self):
+        """The memory is Python's own here, which says when it goes."""
+        takes = [lambda view: ctypes.c_float.from_buffer(view.memory), lambda view: view.__dlpack__(max_version=(1, 0))]
+        if numpy is not None:
+            takes += [numpy.asarray, numpy.from_dlpack, lambda view: numpy.asarray(view.memory), lambda view: numpy.asarray(view)[3:]]
+        if torch is not None:
+            takes += [torch.from_dlpack]
+        ends = {"closed": lambda trainer, device: trainer.close(), "forgotten": lambda trainer, device: None, "with its device": lambda trainer, device: device.close()}
+        for how, end in ends.items():
+            for take in takes:
+                given = []
+
+                def memory(count):
+                    block = (ctypes.c_uint8 * count)()
+                    given.append(weakref.ref(block))
+                    return block
+
+                device, model = stowage.Device("cpu", threads=2, memory=memory), stowage.Model(GPT2)
+                plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20, state_bits=32)
+                trainer = stowage.Trainer(device, model, plan)
+                taken = take(trainer.tensor(0))
+                with self.assertRaisesRegex(BufferError, "1 arrays or tensors made of this trainer's views"):
+                    trainer.replan(plan.info.minimum_bytes)
+                end(trainer, device)
+                del trainer, device
+                gc.collect()
+                self.assertIsNotNone(given[0](), how)
+                if numpy is not None and isinstance(taken, numpy.ndarray):
+                    self.assertTrue(numpy.isfinite(taken).all())
+                    taken[:] = 3
+                del taken
+                _tensors.drop_unclaimed()
+                self.assertIsNone(given[0](), how)
+
+    def test_what_has_gone_keeps_no_trainer_from_planning_again(self):
+        world = World()
+        view = world.trainer.tensor(0)
+        memory = view.memory
+        if numpy is not None:
+            numpy.asarray(view)[:] = 2
+            loop = [numpy.asarray(view)]   # and one in a cycle
+            loop.append(loop)
+            del loop
+        world.trainer.replan(world.plan.info.minimum_bytes)
+        with self.assertRaisesRegex(ValueError, "released"):
+            memory[0, 0]
+        self.assertEqual(world.trainer.tensor(0).memory.shape, (64, 32))
 
     def test_views_end_with_their_memory(self):
         world = World()

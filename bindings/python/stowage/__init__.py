@@ -13,6 +13,7 @@
 Over the C API alone, by ctypes, with nothing beside Python. What options mean, and what is guaranteed, is in stowage.h: keyword arguments
 have the names of its fields, and where numbers have names there, words do ("bf16", "adamw"). Failures are `stowage.Error`.
 """
+from . import _abi
 from ._library import Cancelled, Error, Info, OverBudget, entry, load, text
 from .device import Device, devices, profiles
 from .model import Model, presets
@@ -21,6 +22,9 @@ from .trainer import Dataset, Trainer, verify_checkpoint
 
 __all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "build_info", "devices", "load",
            "longest_sequence", "pack", "presets", "profile_info", "profiles", "verify_checkpoint", "version"]
+
+# Of this package, and of the header that it was made of.
+__version__ = f"{_abi.STW_VERSION_MAJOR}.{_abi.STW_VERSION_MINOR}.{_abi.STW_VERSION_PATCH}"
 
 
 def version():

@@ -1,15 +1,19 @@
 """The shared library, and how it is called: structs that tell their size, statuses that become exceptions."""
+import atexit
 import ctypes
 import ctypes.util
 import os
 import pathlib
 import threading
+import time
 import types
 
 from . import _abi
 
 _library = None
 _lock = threading.RLock()   # of uses and ends; a signal handler, or the end of something forgotten, may come in its middle
+_under_way = {}      # calls: the objects that each of them uses
+_ending_thread = None   # the thread that ends Python, once it does
 # The ends of what C can hold: ctypes would wrap other numbers without a word.
 _LIMITS = {kind: (lowest, highest) for bits in (8, 32, 64) for kind, lowest, highest in (
     (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1), (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1))}
@@ -45,13 +49,31 @@ def load(path=None):
     """Takes the library at `path`: before anything else is done with this package. Without a path, and where nobody calls this, it is the one
     that lies in this package's folder, else the one that the system finds."""
     global _library
-    beside = pathlib.Path(__file__).parent / "libstowage.so.0"
-    name = os.fsdecode(path) if path else str(beside) if beside.exists() else ctypes.util.find_library("stowage") or "libstowage.so.0"
-    found = ctypes.CDLL(name)
+    found = _open(os.fsdecode(path) if path else None)
     for function, (result, arguments) in _abi.FUNCTIONS.items():
         if hasattr(found, function):   # an older library lacks some
             getattr(found, function).restype, getattr(found, function).argtypes = result, arguments
     _library = found
+    return found
+
+
+def _open(path):
+    """The library at `path`, or where it is looked for without one. Raises OSError, which says where that was and what to do."""
+    name = "libstowage.so.0"
+    beside = pathlib.Path(__file__).parent / name
+    place = path or (str(beside) if beside.exists() else ctypes.util.find_library("stowage") or name)
+    try:
+        found = ctypes.CDLL(place)
+    except OSError as error:
+        looked = f"{place} ({error})" if path or place == str(beside) else \
+            f"{beside} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
+        raise OSError(f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
+                      f"into {beside.parent}, or say where it is: stowage.load(path)") from None
+    if not hasattr(found, "stw_version"):
+        raise OSError(f"{place} is no library of Stowage's: it has no stw_version")
+    version = found.stw_version()
+    if version // 10000 != _abi.STW_VERSION_MAJOR:
+        raise OSError(f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, expected version {_abi.STW_VERSION_MAJOR}.x")
     return found
 
 
@@ -98,16 +120,50 @@ def entry(function, *arguments):
     """Calls an entry as it is; objects stand for what they hold, and stay open meanwhile."""
     called = getattr(library(), function)
     used = [one for one in arguments if isinstance(one, Handle)]
+    call_of_this = object()
+    _stay_if_python_ends()
     with _lock:   # what is used cannot end any more
         given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
         for one in used:
             one._uses += 1
+        _under_way[call_of_this] = used
     try:
         return called(*given)
     finally:
         with _lock:
             for one in used:
                 one._uses -= 1
+            _under_way.pop(call_of_this, None)
+        _stay_if_python_ends()
+
+
+def python_ends():
+    """Whether it does, and this is another thread than the one that ends it."""
+    return _ending_thread is not None and _ending_thread != threading.get_ident()
+
+
+def _stay_if_python_ends():
+    if python_ends():
+        threading.Event().wait()   # for ever: as a daemon thread, this one goes with the process
+
+
+@atexit.register
+def _end():
+    """Python ends daemon threads where they next ask for its lock, which may be in a callback, with the library's frames below it: that would abort
+    the process. So what is under way is stopped before, and waited for."""
+    global _ending_thread
+    _ending_thread = threading.get_ident()
+    while True:
+        with _lock:
+            used = [one for objects in _under_way.values() for one in objects]
+            if not _under_way:
+                return
+            for one in used:
+                one._stop()
+        time.sleep(0.002)
+
+
+os.register_at_fork(after_in_child=_under_way.clear)   # of threads that the child has not
 
 
 def status_name(status):
@@ -192,6 +248,9 @@ class Handle:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer:
             self._give_back(pointer)
+
+    def _stop(self):
+        """Lets what is under way end soon, where that can be."""
 
     def _check_unused(self):
         if self._uses:

@@ -1,11 +1,13 @@
 """Tensors in and out without copies: DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), and Python's buffers."""
 import array
 import ctypes
+import gc
 import math
 import sys
+import weakref
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-from ._library import fitting
+from ._library import _lock, fitting
 
 CPU, CUDA = 1, 2   # DLDeviceType
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
@@ -146,14 +148,102 @@ def _of_capsule(values):
     return made
 
 
+def take_back(given):
+    """Ends memoryviews: who asks them for anything gets a ValueError. Those that an array looks through stay."""
+    with _lock:
+        views, given[:] = [one() for one in given], []
+    for view in views:
+        try:
+            if view is not None:
+                view.release()
+        except BufferError:
+            with _lock:
+                given.append(weakref.ref(view))
+
+
+class Hold:
+    """Keeps a trainer's memory as long as it is there itself."""
+
+    def __init__(self, lease):
+        self._lease = lease
+        with _lock:
+            lease.holds += 1
+
+    def __del__(self):
+        with _lock:
+            self._lease.holds -= 1
+            last = self._lease.take_last()
+        if last:
+            last()
+
+
+class Lease:
+    """Of a trainer's memory, which the library gives back when the trainer is closed and nothing looks at that memory any more: arrays that NumPy or
+    PyTorch made of a view go on."""
+
+    def __init__(self):
+        self.holds, self.generation, self.ended = 0, 0, False
+        self._given = []    # memoryviews, which can be taken back
+        self._last = None   # what gives the memory back
+
+    def check(self, generation):
+        if self.ended or self.generation != generation:
+            raise ValueError("the trainer was closed or planned again, and its views have ended")
+
+    def memory_at(self, address, kind, shape, given=None):
+        """A memoryview of numbers there, "f" or "H", of which a list of what was given keeps a note."""
+        numbers = self.numbers_at(address, ctypes.c_float if kind == "f" else ctypes.c_uint16, math.prod(shape))
+        view = memoryview(numbers).cast("B").cast(kind, shape)
+        given = self._given if given is None else given
+        with _lock:
+            given[:] = [one for one in given if one() is not None] + [weakref.ref(view)]
+        return view
+
+    def numbers_at(self, address, kind, count):
+        """An array of ctypes that holds the memory."""
+        numbers = (kind * count).from_address(address)
+        numbers.hold = Hold(self)
+        return numbers
+
+    def take_last(self):
+        """What is to be done now, if nothing looks at the memory; the caller has the lock."""
+        last = None
+        if self.holds == 0:
+            last, self._last = self._last, None
+        return last
+
+    def end(self, last):
+        """Of the trainer. Calls `last` when nothing looks at its memory any more."""
+        self.ended, self._last = True, last
+        take_back(self._given)
+        drop_unclaimed()
+        with _lock:
+            last = self.take_last()
+        if last:
+            last()
+
+    def move(self, moving):
+        """Does what gives back the memory and takes other memory in its place. Raises BufferError where something looks at it."""
+        take_back(self._given)
+        drop_unclaimed()
+        if self.holds:
+            gc.collect()   # cycles, too
+        if self.holds:
+            raise BufferError(f"{self.holds} arrays or tensors made of this trainer's views look at the memory that would go: delete them first, or copy them")
+        result = moving()
+        self.generation += 1
+        return result
+
+
 class View:
     """A tensor of a trainer, in its own memory, until the trainer is closed or planned again. NumPy and PyTorch take it without a copy
-    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack 1.0, or of host memory buffers (`view.memory`). What they made
-    of it ends with the trainer's memory, too."""
+    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack 1.0, or of host memory buffers (`view.memory`). After a
+    `close` the view and memoryviews of it raise ValueError; arrays keep the trainer's memory until they go. `replan` raises BufferError while there
+    are any."""
 
     def __init__(self, pointer, owner):
         self._managed = DLManagedTensorVersioned.from_address(pointer)
-        self._owner, self._lease = owner, owner._lease
+        self._owner, self._lease, self._generation = owner, owner._lease, owner._lease.generation
         tensor = self._managed.dl_tensor
         self.shape = shape_of(self._managed)
         self.device = (tensor.device.device_type, tensor.device.device_id)
@@ -168,8 +258,7 @@ class View:
         raise TypeError("a View has no copies")
 
     def _check(self, on_host=False):
-        if self._owner._lease is not self._lease:
-            raise ValueError("the trainer was closed or planned again, and its views have ended")
+        self._lease.check(self._generation)
         if on_host and self.device[0] != CPU:
             raise BufferError("the tensor lies in a GPU's memory")
 
@@ -188,17 +277,16 @@ class View:
     def memory(self):
         """Of a tensor in host memory: a memoryview of its numbers, of 16 bits as they are stored."""
         self._check(on_host=True)
-        kind = ctypes.c_float if self.dtype == "float32" else ctypes.c_uint16
-        numbers = (kind * math.prod(self.shape)).from_address(self._managed.dl_tensor.data)
-        numbers.keeps = self
-        return memoryview(numbers).cast("B").cast("f" if self.dtype == "float32" else "H", self.shape)
+        return self._lease.memory_at(self._managed.dl_tensor.data, "f" if self.dtype == "float32" else "H", self.shape)
 
     @property
     def __array_interface__(self):
         if self.device[0] != CPU or self.dtype == "bfloat16":
             raise AttributeError("__array_interface__")
         self._check()
-        return {"version": 3, "shape": self.shape, "typestr": "<f4" if self.dtype == "float32" else "<f2", "data": (self._managed.dl_tensor.data, False)}
+        is_long = self.dtype == "float32"
+        numbers = self._lease.numbers_at(self._managed.dl_tensor.data, ctypes.c_float if is_long else ctypes.c_uint16, math.prod(self.shape))
+        return {"version": 3, "shape": self.shape, "typestr": "<f4" if is_long else "<f2", "data": numbers}   # which the array keeps, and not this
 
     def __array__(self, *_, **__):
         raise TypeError(f"NumPy has no {self.dtype} of this device; `memory` has its bits")
@@ -236,7 +324,7 @@ def _exported(view):
     made = DLManagedTensorVersioned(major=1, minor=0, deleter=_delete, dl_tensor=view._managed.dl_tensor)
     address = ctypes.addressof(made)
     capsule = _new_capsule(address, _VERSIONED, None)
-    _exports[address] = (capsule, made, view)
+    _exports[address] = (capsule, made, view, Hold(view._lease))
     return capsule
 
 

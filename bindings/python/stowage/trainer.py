@@ -7,9 +7,9 @@ import signal
 import threading
 
 from . import _abi
-from ._library import Error, Handle, call, copied, entry, expect, struct
+from ._library import Error, Handle, call, copied, entry, expect, library, python_ends, struct
 from ._options import ask, encoded, info, options
-from ._tensors import View, drop_unclaimed, numbers, shape_of, tensor_of
+from ._tensors import Lease, View, numbers, shape_of, take_back, tensor_of
 from .device import Device
 from .model import Model
 from .plan import Plan
@@ -43,12 +43,13 @@ class Gradients:
     """What a gradient hook may change before the update, while it is called: sums over the targets, of all trained parameters. On a GPU they lie at
     `address`, in the order of `stream`."""
 
-    def __init__(self, gradients, on_host):
-        self._gradients, self._on_host = gradients, on_host
+    def __init__(self, gradients, on_host, lease):
+        self._gradients, self._on_host, self._lease, self._given = gradients, on_host, lease, []
         self.count, self.scale, self.stream = gradients.count, gradients.scale, gradients.stream
 
     def _end(self):
         self._gradients = None
+        take_back(self._given)
 
     def _of_host(self):
         if self._gradients is None:
@@ -66,8 +67,8 @@ class Gradients:
 
     @property
     def memory(self):
-        """On a CPU: a memoryview of them, which nobody may keep."""
-        return memoryview((ctypes.c_float * self.count).from_address(ctypes.cast(self._of_host().data, ctypes.c_void_p).value)).cast("B").cast("f")
+        """On a CPU: a memoryview of them, which ends with the hook."""
+        return self._lease.memory_at(ctypes.cast(self._of_host().data, ctypes.c_void_p).value, "f", (self.count,), self._given)
 
     loss_sum = property(lambda self: self._of_host().loss_sum[0], lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
                         doc="Of the batch; on a CPU.")
@@ -87,7 +88,7 @@ class _Raised:
     def guard(self, function):
         """The callback's answer as the library wants it: anything but 0 stops."""
         try:
-            return 1 if self.error is not None else int(bool(function()))
+            return 1 if self.error is not None or python_ends() else int(bool(function()))
         except BaseException as error:
             self.error = error
             return 1
@@ -133,10 +134,10 @@ def _end_to_end(lists, name):
     return numbers((value for one in lists for value in one), ctypes.c_int32, name), [*map(len, lists)]
 
 
-def _hook_of(hook, raised, on_host):
+def _hook_of(hook, raised, on_host, lease):
     """Without the trainer: what it holds must not hold it."""
     def called(_, gradients):
-        given = Gradients(copied(gradients), on_host)
+        given = Gradients(copied(gradients), on_host, lease)
         try:
             return raised.guard(lambda: hook(given) and None)   # whatever it returns
         finally:
@@ -146,7 +147,7 @@ def _hook_of(hook, raised, on_host):
 
 class Trainer(Handle):
     """A model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the last micro-step and the update. Keyword
-    arguments: stw_trainer_options. Ctrl-C ends a run between two steps. When Python ends, no daemon thread may be inside of a call."""
+    arguments: stw_trainer_options. Ctrl-C ends a run between two steps. When Python ends, what daemon threads compute is cancelled and waited for."""
 
     _destroy = "stw_trainer_destroy"
     _of_process = True
@@ -154,13 +155,13 @@ class Trainer(Handle):
     def __init__(self, device, model, plan, gradient_hook=None, **values):
         super().__init__()
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
-        self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, object()
+        self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, Lease()
         about = model.info
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
         self._labels_tokens = about.task == "token_label"
         self._has_values = about.task in TASKS_WITH_VALUES
         if gradient_hook:
-            values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
+            values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu", self._lease)
         chosen = options("stw_trainer_options", **values)
         try:
             call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
@@ -169,10 +170,11 @@ class Trainer(Handle):
         self._open = device._lend(self)
 
     def _give_back(self, pointer):
-        super()._give_back(pointer)
-        self._lease = None
-        drop_unclaimed()
-        self._open.release()
+        destroy, opened = super()._give_back, self._open
+        self._lease.end(lambda: (destroy(pointer), opened.release()))
+
+    def _stop(self):
+        library().stw_trainer_cancel(self._pointer)
 
     def _call(self, function, *arguments, allowed=()):
         try:
@@ -268,10 +270,10 @@ class Trainer(Handle):
         self._call("stw_trainer_write_reference", expect(dataset, Dataset, "dataset"), encoded(path))
 
     def replan(self, memory_bytes):
-        """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end."""
+        """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end; BufferError while arrays that were made
+        of them are there."""
         pointer = ctypes.c_void_p()
-        self._call("stw_trainer_replan", memory_bytes, ctypes.byref(pointer))
-        self._lease = object()
+        self._lease.move(lambda: self._call("stw_trainer_replan", memory_bytes, ctypes.byref(pointer)))
         return Plan._around(pointer)
 
     def calibrate(self):

@@ -231,7 +231,7 @@ class ConversationsTest(CommandTest):
         turns = "{% for m in messages %}<|" + "{{ m.role }}" + "|>{{ m.content }}END{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
         self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
         says = ["model/chat_template.jinja: writes <|im_end|>", "model/tokenizer.json cuts into", "--chat-template"]
-        for words in (["train", "--model", model, "--data", data, "--steps", 1, "--out", self.path("run")], ["generate", "--model", model, "--chat", "--prompt", "q"]):
+        for words in (["train", "--model", model, "--data", data, "--batch", 4, "--seq", 48, "--steps", 1, "--document-end", 1, "--out", self.path("run")], ["generate", "--model", model, "--chat", "--prompt", "q"]):
             self.refused(*words, says=says)
         self.write("model/chat_template.jinja", turns.replace("END", "<|endoftext|>"))
         self.run_command("generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1)

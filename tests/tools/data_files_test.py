@@ -235,6 +235,38 @@ class DataFilesTest(CommandTest):
             peaks.append(int(subprocess.run([sys.executable, "-c", measured, *words], check=True, stdout=subprocess.PIPE).stdout) * 1024)
         self.assertLess(peaks[1] - peaks[0], 64 << 20)
 
+    def test_long_conversations_take_no_longer_than_their_length(self):
+        """Messages past a sample, which cuts them, are not looked for: each takes time for all before it."""
+        template = self.write("turns.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
+        weights = []
+        for count in (40, 8000):   # of these all took minutes
+            talks = [{"messages": [{"role": ["user", "assistant"][i % 2], "content": f"This is message {i} of {k}."} for i in range(count)]} for k in range(4)]
+            said = self.run_command("train", *[128 if word == 32 else word for word in SHORT], "--out", self.path("run"), "--document-end", 1, "--chat-template", template, "--data", self.write("talks.jsonl", lines_of(talks))).stdout
+            self.assertIn("4 longer than a sample", said)
+            weights.append(self.weights("run"))
+        self.assertEqual(weights[0], weights[1])
+
+    def test_files_beside_a_model(self):
+        """A mark in front is no part of a tokenizer or a template; other encodings are named with the command that converts them."""
+        data = self.write("talks.jsonl", lines_of([{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}] * 40))
+        content = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+        template = self.write("turns.jinja", content)
+        words = ["train", *SHORT, "--out", self.path("run"), "--document-end", 1, "--data", data, "--chat-template", template]
+        self.run_command(*words)
+        expected = self.weights("run")
+        self.write("turns.jinja", "\ufeff" + content)
+        self.run_command(*words)
+        self.assertEqual(self.weights("run"), expected)
+        self.write("turns.jinja", content.encode("utf-16"))
+        self.refused(*words, says=["turns.jinja: expected UTF-8", f"it is UTF-16: iconv -f UTF-16 -t UTF-8 {template} > "])
+        for name in ("tokenizer.json", "vocab.txt"):
+            path = self.write(name, '{"version": "1.0"}'.encode("utf-16"))
+            self.refused("train", *SHORT, "--out", self.path("run"), "--data", self.text(), "--tokenizer", path, says=[f"{name}: expected UTF-8", f"it is UTF-16: iconv -f UTF-16 -t UTF-8 {path} > "])
+        latin = self.write("a.txt", "Häfen. ".encode("latin-1") * 90)
+        vocab = self.write("vocab.txt", "\ufeff" + "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "h", "##a"]) + "\n")
+        self.refused("tokenize", "--model", "nano", "--tokenizer", vocab, "--data", latin, "--out", self.path("o.bin"),
+                     says=["a.txt: expected UTF-8", f"if it is Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 {latin} > "])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -133,7 +133,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
     return *conversations;
   };
   const FindTemplate find_template = chat_template;
-  const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request));
+  const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request), request.sequence);
   return has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
 }
 

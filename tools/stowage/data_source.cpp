@@ -330,6 +330,8 @@ DataSource::DataSource(const std::vector<std::string>& given, const DataReading&
       throw Failure(exit_failed, fmt::format("--data: {} is {}, and {} is {}; files of one kind are read together (--data-format says which)", files_[0].path, described(files_[0].format), path,
                                              described(file.format)));
     if (content && kind_of(file.format) != FormatKind::text && kind_of(file.format) != FormatKind::tokens) require_utf8_file(*content, path);
+    if (const auto by_name = format_by_name(path); by_name && file.is_by_content && kind_of(*by_name) != kind_of(file.format))
+      complain("stowage: note: {}: is read as {}, as its content is, and not as {}; --data-format says otherwise", path, described(file.format), described(*by_name));
     files_.push_back(std::move(file));
     contents_.push_back(std::move(content));
   }

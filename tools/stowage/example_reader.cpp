@@ -86,13 +86,25 @@ Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) con
   return example;
 }
 
+// Asks for the tokens of a text at places each twice as far as the one before, as that takes time for all of them.
+chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& place) const {
+  return [this, place, next = reach_](std::string_view text, size_t byte) mutable {
+    if (byte <= next) return false;   // a token is a byte at least
+    next = 2 * byte;
+    return tokens_before(tokenization_.encode(std::string(text), place, true), tokenization_.encode(std::string(text.substr(0, byte)), place, true)) > reach_;
+  };
+}
+
 Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place, bool may_be_empty) const {
   Example example{tokenization_.encode(conversation.text, place, true), {}};
   const auto token_at = [&](size_t byte) {
     return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization_.encode(conversation.text.substr(0, byte), place, true));
   };
-  for (const Range& said : conversation.said)
-    if (const Range tokens{token_at(said.first), token_at(said.second)}; tokens.first < tokens.second) example.learned.push_back(tokens);
+  for (const Range& said : conversation.said) {
+    const Range tokens{token_at(said.first), token_at(said.second)};
+    if (tokens.first < tokens.second) example.learned.push_back(tokens);
+    if (tokens.first > reach_) break;   // and so are all behind it
+  }
   if (example.learned.empty() && !may_be_empty) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
   return example;
 }
@@ -102,7 +114,7 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
   const JsonValue asked = array_of(prompt.raw_elements());
   JsonValue all = asked;
   for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
-  chat::ChatTemplate::Text conversation = chat_template_(place).conversation(all, line, place, asked.elements.size());
+  chat::ChatTemplate::Text conversation = chat_template_(place).conversation(all, line, place, asked.elements.size(), beyond_reach(place));
   const std::string before = chat_template_(place).prompt(asked, line, prompt.place());
   const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
   for (Range& said : conversation.said) said.first = std::max(said.first, begin);
@@ -122,7 +134,7 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
     if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
     const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
-    return of_conversation(chat_template_(at).conversation(list, value, at), at);
+    return of_conversation(chat_template_(at).conversation(list, value, at, 0, beyond_reach(at)), at);
   }
   if (!has_ids() && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
   const JsonView& rest = text.is_null() ? completion : text;

@@ -6,7 +6,9 @@
 #include <charconv>
 
 #include "failure.h"
+#include "foreign_file.h"
 #include "json_reader.h"
+#include "lines.h"
 
 namespace command {
 namespace {
@@ -73,7 +75,8 @@ JsonValue text_value(std::string text) {
 }
 
 JsonValue read_json(std::string_view text, const std::string& path) {
-  JsonReader reader(text, path + ": damaged");
+  require_utf8_file(text, path);
+  JsonReader reader(without_mark(text), path + ": damaged");
   JsonValue value = read_value(reader, 0);
   if (!reader.at_end()) reader.fail("expected its end");
   return value;

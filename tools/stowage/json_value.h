@@ -29,7 +29,7 @@ bool operator==(const JsonValue& a, const JsonValue& b);   // members in any ord
 JsonValue text_value(std::string text);
 
 // As Python's json: of members with one name the last one counts, and NaN and Infinity are numbers, which nothing here takes.
-// Throws a Failure that begins with `path`, also for what is nested deeper than 64.
+// A byte-order mark in front is no part of it. Throws a Failure that begins with `path`, also for what is nested deeper than 64, or not UTF-8.
 JsonValue read_json(std::string_view text, const std::string& path);
 // The same, but of an object strings, arrays and objects are skipped, but for members that `is_used` says, and of what is no object all.
 JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used);

@@ -8,6 +8,7 @@
 
 #include "../failure.h"
 #include "../files.h"
+#include "../lines.h"
 #include "../tokenizer/unicode.h"
 #include "interpreter.h"
 
@@ -219,7 +220,7 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
   std::optional<std::string> source;
   const std::string beside = folder + "/chat_template.jinja", config_path = folder + "/" + config_name;
   for (const std::string& path : {file, folder.empty() ? std::string() : beside})
-    if (!source && !path.empty() && (path == file || is_there(path))) source = read_text(path), parts->path = path;
+    if (!source && !path.empty() && (path == file || is_there(path))) source = without_mark(read_text(path)), parts->path = path;
   if (const auto config = folder.empty() ? std::nullopt : read_text_if_there(config_path)) {
     require_utf8(*config, config_path);
     const JsonValue json = read_json(*config, config_path);
@@ -246,7 +247,7 @@ std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& lin
 // Where the template says itself what the assistant says, that is it. Else it is what stands behind the prompt that asks for it. In the middle
 // of a conversation a template may write it otherwise than at its end (without what was thought, or without a last token), and what comes
 // before it too: then it is what changes with the content.
-ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first) const {
+ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first, const IsBeyond& is_beyond) const {
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
   Rendered whole = parts_->render(all, variables, false, place);
@@ -296,6 +297,7 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     if (!range || range->first < behind || range->first >= range->second) throw failure("writes what the assistant says so that it is not found again");
     result.said.push_back(*range);
     behind = range->second;
+    if (is_beyond && is_beyond(text, range->first)) break;
   }
   return result;
 }

@@ -10,6 +10,7 @@
 
 #include "../failure.h"
 #include "../files.h"
+#include "../lines.h"
 #include "../units.h"
 #include "../utf8.h"
 #include "added_tokens.h"
@@ -117,7 +118,7 @@ TokenizerDescription read_description(const std::string& path) {
   if (is_byte_pairs_file(path)) return read_byte_pairs_files(path);
   const std::string text = read_text(path);
   require_utf8(text, path);
-  TokenizerDescription description = read_tokenizer_description(text, path);
+  TokenizerDescription description = read_tokenizer_description(without_mark(text), path);
   read_files_beside(path, description);
   return description;
 }

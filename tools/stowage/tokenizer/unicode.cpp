@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "../failure.h"
+#include "../foreign_file.h"
 #include "../units.h"
 #include "../utf8.h"
 #include "unicode_tables.h"
@@ -41,7 +42,7 @@ Character last_character(std::string_view text) {
 void require_utf8(std::string_view text, const std::string& name) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text.substr(at));
-    if (length == 0) throw Failure(exit_failed, fmt::format("{}: expected UTF-8, found none at byte {}", name, grouped(at)));
+    if (length == 0) throw Failure(exit_failed, fmt::format("{}: expected UTF-8, found none at byte {}{}", name, grouped(at), encoding_advice(text, name)));
     at += length;
   }
 }

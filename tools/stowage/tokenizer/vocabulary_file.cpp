@@ -11,6 +11,7 @@
 
 #include "../failure.h"
 #include "../files.h"
+#include "../lines.h"
 #include "../json_value.h"
 #include "description_parts.h"
 #include "unicode.h"
@@ -30,7 +31,7 @@ Ids read_lines_of(const std::string& path) {
   const std::string text = read_text(path);
   require_utf8(text, path);
   Ids ids;
-  std::string_view rest = text;
+  std::string_view rest = without_mark(text);
   for (int32_t id = 0; !rest.empty(); ++id) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);

@@ -96,7 +96,8 @@ Error missing(const Json& object, std::string_view key) {
 Error mismatch(const Json& value, std::string_view key, std::string_view expected) {
   std::string found(kind_name(value.kind()));
   if (value.is_scalar() && !value.is_null()) {
-    std::string text = to_string(value, 0);
+    const double* real = value.as_double();
+    std::string text = real && !std::isfinite(*real) ? "NaN or Infinity" : to_string(value, 0);
     if (text.size() <= 60) found += " (" + text + ")";
   }
   return {Code::corrupt, quoted(key) + ": expected " + std::string(expected) + ", found " + found};
@@ -119,7 +120,7 @@ Result<uint64_t> to_uint(const Json& value, std::string_view key) {
 }
 
 Result<double> to_double(const Json& value, std::string_view key) {
-  if (const double* held = value.as_double()) return *held;
+  if (const double* held = value.as_double()) return std::isfinite(*held) ? Result<double>(*held) : mismatch(value, key, "a finite number");
   if (const int64_t* held = value.as_int()) return static_cast<double>(*held);
   if (const uint64_t* held = value.as_large_uint()) return static_cast<double>(*held);
   return mismatch(value, key, "a number");

@@ -3,8 +3,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <set>
 
 #include "planner/json.h"
+#include "planner/python_json.h"
 #include "planner/utf8.h"
 
 namespace stw {
@@ -12,7 +15,8 @@ namespace stw {
 // Recursive descent. Every method returns false after `fail`, which keeps the first message and its position.
 class JsonParser {
  public:
-  explicit JsonParser(std::string_view text) : text_(text) {}
+  // `of_python`: as parse_python_json has it.
+  JsonParser(std::string_view text, bool of_python) : text_(text), of_python_(of_python) {}
 
   Result<Json> parse() {
     Json result;
@@ -65,8 +69,21 @@ class JsonParser {
       case 'n': return parse_word("null");
       default: break;
     }
+    if (of_python_ && take_not_finite(out)) return true;
     if (peek() == '-' || is_digit()) return parse_number(out);
     return fail("expected a value");
+  }
+
+  bool take_not_finite(Json& out) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr std::pair<std::string_view, double> words[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", infinity}, {"-Infinity", -infinity}};
+    for (const auto& [word, value] : words) {
+      if (!text_.substr(position_).starts_with(word)) continue;
+      position_ += word.size();
+      out = Json(value);
+      return true;
+    }
+    return false;
   }
 
   bool parse_word(std::string_view word) {
@@ -205,9 +222,20 @@ class JsonParser {
       skip_space();
       if (!parse_value(value, depth + 1)) return false;
       skip_space();
-      if (take('}')) return check_unique(object, starts);
+      if (take('}')) return of_python_ ? keep_last(object) : check_unique(object, starts);
       if (!take(',')) return fail("expected , or }");
     }
+  }
+
+  // Of members with one name.
+  static bool keep_last(Json::Object& object) {
+    std::set<std::string, std::less<>> seen;
+    Json::Object kept;
+    for (auto member = object.rbegin(); member != object.rend(); ++member)
+      if (seen.insert(member->first).second) kept.push_back(std::move(*member));
+    std::reverse(kept.begin(), kept.end());
+    object = std::move(kept);
+    return true;
   }
 
   bool check_unique(const Json::Object& object, const std::vector<size_t>& starts) {
@@ -222,11 +250,19 @@ class JsonParser {
   }
 
   std::string_view text_;
+  const bool of_python_;
   size_t position_ = 0;
   std::string message_;
 };
 
-Result<Json> parse_json(std::string_view text) { return JsonParser(text).parse(); }
+Result<Json> parse_json(std::string_view text) { return JsonParser(text, false).parse(); }
+
+Result<Json> parse_python_json(std::string_view text) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return Error{Code::corrupt, "it is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)"};
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  if (text.starts_with(mark)) text.remove_prefix(mark.size());
+  return JsonParser(text, true).parse();
+}
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "planner/python_json.h"
 #include "src/file.h"
 #include "src/model.h"
 #include "src/models/file_names.h"
@@ -104,7 +105,7 @@ Status find_labels(const std::string& folder, const std::vector<int64_t>& shape,
   else if (config.label_count == 1) config.task = Task::number;   // as transformers takes one output
   if (!file_exists(path)) return ok();
   STW_ASSIGN(text, read_text(path, largest_labels));
-  auto json = parse_json(text);
+  auto json = parse_python_json(text);
   if (!json) return corrupt(path, json.error().message);
   if (auto status = parse_labels(*json, config); !status) return Error{status.error().code, path + ": " + status.error().message};
   if (config.task && !is_for(config.task_type, *config.task))
@@ -197,7 +198,7 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
     return e;
   };
   STW_ASSIGN(text, read_text(path, largest_config));
-  auto json = parse_json(text);
+  auto json = parse_python_json(text);
   if (!json) return with_path(std::move(json.error()));
   if (!json->is_object()) return corrupt(path, "expected an object");
   AdapterConfig config;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/json.h"
+#include "planner/python_json.h"
 
 namespace stw {
 namespace {
@@ -183,7 +184,7 @@ Status SafetensorsReader::add_file(const std::string& path) {
 
 Status SafetensorsReader::add_shards(const std::string& index_path) {
   STW_ASSIGN(text, read_text(index_path, index_limit));
-  auto index = parse_json(text);
+  auto index = parse_python_json(text);
   if (!index) return corrupt(index_path, index.error().message);
   auto weight_map = get_object(*index, "weight_map");
   if (!weight_map) return corrupt(index_path, weight_map.error().message);

@@ -9,6 +9,7 @@
 #include "planner/fuse.h"
 #include "planner/inference.h"
 #include "planner/parameter_groups.h"
+#include "planner/python_json.h"
 #include "planner/quantize.h"
 #include "planner/update.h"
 #include "src/models/labels.h"
@@ -135,7 +136,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     e.message = origin + ": " + e.message;
     return e;
   };
-  auto json = parse_json(text);
+  auto json = parse_python_json(text);
   if (!json) return with_origin(std::move(json.error()));
   if (!json->is_object()) return Error{Code::corrupt, origin + ": expected an object"};
   auto type = get_string(*json, "model_type");

@@ -1,4 +1,5 @@
 #include "planner/json.h"
+#include "planner/python_json.h"
 
 #include <gtest/gtest.h>
 
@@ -122,6 +123,22 @@ TEST(Json, ErrorsSayWhere) {
   EXPECT_EQ(refusal_of("{\n  \"a\": 1,\n  \"b\": x\n}"), "line 3, column 8: expected a value");
   EXPECT_EQ(refusal_of("{\"a\":1,\n \"a\":2}"), "line 2, column 2: the key \"a\" appears twice");
   EXPECT_EQ(refusal_of("[1"), "line 1, column 3: expected , or ]");
+}
+
+TEST(Json, ReadsWhatPythonWrites) {
+  const std::string text = "\xEF\xBB\xBF{\"a\": 1, \"b\": [NaN, -Infinity], \"a\": {\"c\": 2, \"c\": 3}, \"d\": Infinity}";
+  const auto json = parse_python_json(text);
+  ASSERT_TRUE(json) << json.error().message;
+  EXPECT_EQ(json->members().size(), 3u);
+  EXPECT_EQ(*get_int(*json->find("a"), "c"), 3);
+  const auto infinite = get_double(*json, "d");
+  ASSERT_FALSE(infinite);
+  EXPECT_EQ(infinite.error().message, "\"d\": expected a finite number, found a number (NaN or Infinity)");
+  EXPECT_FALSE(get_int(*json, "d"));
+  for (const char* odd : {"nan", "inf", "NaNN", "+Infinity", "-NaN", "{\"a\": 1,}", "[1 2]"}) EXPECT_FALSE(parse_python_json(odd)) << odd;
+  const auto wide = parse_python_json(std::string_view("\xFF\xFE{\0}\0", 6));
+  ASSERT_FALSE(wide);
+  EXPECT_NE(wide.error().message.find("UTF-16"), std::string::npos);
 }
 
 TEST(Json, DepthIsLimited) {

@@ -77,6 +77,8 @@ class DataFilesTest(CommandTest):
         self.refuses(self.path("half.txt"), "--data-format", "jsonl", says=["half.txt, line 10: damaged"])
         self.refuses(self.write("one.json", json.dumps({"version": 1, "data": ROWS})), says=["one.json: is one object", "\"data\"", "python3 -c"])
         self.refuses(self.write("one.json", json.dumps({"version": 1, "data": ROWS}, indent=1)), says=["one.json: is one object"])
+        for columns in ({"text": {"0": "a", "1": "b"}, "label": {"0": "x", "1": "y"}}, {"text": ["a", "b"], "label": ["x", "y"]}, {"prompt": {"0": "a"}, "completion": {"0": "b"}}):
+            self.refuses(self.write("columns.json", json.dumps(columns)), says=["columns.json: is one object that has columns", "orient='records'"])
         self.refuses(self.write("list.json", '["a", "b"]'), says=["list.json, line 1, element 1: expected an object"])
         self.refuses(self.write("cut.json", "[\n" + lines_of(ROWS[:2]).replace("\n", ",\n")), says=["cut.json: damaged: expected a value", "in line 4"])
         self.refuses(self.write("odd.json", "[" + json.dumps(ROWS[0]) + ",\n" + json.dumps({"other": 1}) + "]"), says=["odd.json, line 2, element 2: expected \"prompt\" and \"completion\""])
@@ -168,6 +170,11 @@ class DataFilesTest(CommandTest):
         tables = [self.write(f"{i}.csv", table_of(LABELLED[20 * i:20 * i + 20])) for i in range(2)]
         said = self.run_command("train", *[1 if word == 0 else word for word in SHORT], "--out", self.path("run"), "--data", self.write("all.csv", table_of(LABELLED)), "--eval-data", *tables).stdout
         self.assertIn(f"held out in {tables[0]} and 1 more", said)
+        for name, more in (("ids.bin", []), ("ids.dat", ["--data-format", "tokens"])):
+            content = b"".join(i.to_bytes(2, "little") for i in range(256)) * 4
+            said = self.run_command("train", *SHORT, "--out", self.path("of-" + name), *more, "--data", self.write(name, content)).stdout
+            self.assertIn("922 tokens to train on, 102 held out; read as token ids", said)
+        self.assertEqual(self.weights("of-ids.dat"), self.weights("of-ids.bin"))
         ids = [self.write("1.bin", bytes(400)), self.write("2.bin", bytes(401))]
         self.refused("train", *SHORT, "--out", self.path("run"), "--data", *ids, says=["2.bin: expected token ids of 2 bytes each, found 401 bytes"])
 
@@ -262,6 +269,17 @@ class DataFilesTest(CommandTest):
         for name in ("tokenizer.json", "vocab.txt"):
             path = self.write(name, '{"version": "1.0"}'.encode("utf-16"))
             self.refused("train", *SHORT, "--out", self.path("run"), "--data", self.text(), "--tokenizer", path, says=[f"{name}: expected UTF-8", f"it is UTF-16: iconv -f UTF-16 -t UTF-8 {path} > "])
+        config = {"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2}
+        planned = ["plan", "--model", self.path("config.json"), "--batch", 2, "--seq", 32, "--vram", "64MiB", "--json"]
+        plans = []
+        for text in (json.dumps(config), "\ufeff" + json.dumps(config), json.dumps({**config, "unused": float("nan")}), '{"n_layer": 9, ' + json.dumps(config)[1:]):
+            self.write("config.json", text)
+            plans.append(self.run_command(*planned).stdout)
+        self.assertEqual(plans[1:], plans[:1] * 3)
+        self.write("config.json", json.dumps({**config, "layer_norm_epsilon": float("nan")}))
+        self.refused(*planned, says=["config.json: \"layer_norm_epsilon\": expected a finite number"])
+        self.write("config.json", json.dumps(config).encode("utf-16"))
+        self.refused(*planned, says=["config.json: it is UTF-16, expected UTF-8"])
         latin = self.write("a.txt", "Häfen. ".encode("latin-1") * 90)
         vocab = self.write("vocab.txt", "\ufeff" + "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "h", "##a"]) + "\n")
         self.refused("tokenize", "--model", "nano", "--tokenizer", vocab, "--data", latin, "--out", self.path("o.bin"),

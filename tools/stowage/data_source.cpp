@@ -96,9 +96,16 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names what is wrong, --data-format text learns it as it is written", path, what, format));
 }
 
-// One object that has its examples in a member is told of, as its elements are easily taken out.
+// One object that has its examples in a member, or its columns, is told of, as they are easily taken out.
 void refuse_wrapped(std::string_view object, const std::string& path, const DataReading& reading) {
   const JsonValue value = read_object(object, path, {});
+  const auto is_column = [&](const JsonMember& member) {
+    const JsonValue::Kind kind = member.value.kind;
+    return (member.key == reading.text && kind == JsonValue::Kind::array) ||
+           (kind == JsonValue::Kind::object && (member.key == reading.text || member.key == reading.label || member.key == "prompt" || member.key == "completion" || member.key == "messages"));
+  };
+  if (std::any_of(value.members.begin(), value.members.end(), is_column))
+    throw Failure(exit_failed, fmt::format("{}: is one object that has columns, expected one for each row; write it by pandas' to_json(…, orient='records', lines=True)", path));
   if (has_known_member(object, reading)) return;
   for (const JsonMember& member : value.members)
     if (member.value.kind == JsonValue::Kind::array)

@@ -104,10 +104,9 @@ std::string python_string(const std::string& text) {
 
 std::string encoding_advice(std::string_view text, const std::string& name) {
   if (const char* const wide = wide_encoding(text, 32)) return fmt::format("; it is {}: {}", wide, conversion(wide, name));
-  size_t invalid = 0, valid = 0;   // characters beyond ASCII
+  size_t valid = 0;   // characters beyond ASCII
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text.substr(at));
-    invalid += length == 0;
     valid += length > 1;
     at += std::max<size_t>(length, 1);
   }

@@ -73,6 +73,18 @@ class TokenizerTest(CommandTest):
             self.assertEqual([json.loads(line)["tokens"] for line in told.stdout.splitlines()], [ids for _, ids in row["cases"]], row)
         self.assertLess(refused, len(rows) // 8)
 
+    def test_settings_that_contradict_the_tokenizer_are_refused(self):
+        pieces = {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "A": 2}, "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
+                  "normalizer": {"type": "BertNormalizer", "lowercase": True}}
+        model = self.model("model", pieces)
+        words = ["tokenize", "--model", model, "--data", self.write("text", "A"), "--out", self.path("o.bin"), "--overwrite"]
+        self.write("model/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
+        self.refused(*words, says=["model/tokenizer_config.json: do_lower_case is false, but the tokenizer's own file says true"])
+        for agrees in ('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}', '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}'):
+            self.write("model/tokenizer_config.json", agrees)
+            self.run_command(*words)
+            self.assertEqual(self.tokens(self.path("o.bin")), [1])
+
     def test_other_kinds_of_tokenizers_are_refused_with_what_converts_them(self):
         for name in ("tokenizer.model", "spiece.model", "tekken.json"):
             model = self.model(name.replace(".", "-"))

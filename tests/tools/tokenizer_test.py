@@ -1,5 +1,6 @@
 """A model's tokenizer.json: `tokenize`, and text for `train`, `eval` and `generate`."""
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -261,6 +262,20 @@ class TokenizerTest(CommandTest):
         tokens = self.tokens(self.path("t.bin"))
         self.assertLess(len(tokens), len(words))
         self.assertEqual(tokens[1:10], tokens[1 + (len(tokens) - 2) // 20000:10 + (len(tokens) - 2) // 20000])
+
+    def test_many_added_tokens_take_no_longer_than_few(self):
+        """Of those that begin at one place the longest is found. To look at each of them would take minutes here."""
+        def added(*contents):
+            flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+            return {**GOLDENS["gpt2"]["tokenizer"], "added_tokens": [{"id": 1000 + i, "content": content, **flags} for i, content in enumerate(contents)]}
+
+        model = self.model("model", added("z", "zzz", "zz", "zzzzq", *(f"z{i:05}" for i in range(30000)), "y" + "z" * 9999), vocabulary=40000)
+        text = "zzzzq zzzz z00042 " + "z" * 300000 + "y" + "z" * 9999
+        self.run_command("tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin"))
+        first = len(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"])   # which has a z itself; the others' numbers follow
+        places = [token - first for token in self.tokens(self.path("t.bin")) if token >= first]
+        self.assertEqual([(place, len([*same])) for place, same in itertools.groupby(places)], [(2, 1), (0, 1), (3 + 42, 1), (0, 100000), (30003, 1)])
+        self.refuses(added("z" * 10001), "added token", "at most 10000 bytes, found 10001")
 
     def refuses(self, tokenizer, *says, data="text"):
         self.model("model")

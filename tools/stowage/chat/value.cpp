@@ -178,54 +178,87 @@ std::string Value::str() const {
 
 std::string Value::repr() const {
   std::string text;
-  const auto add = [&](const std::string& s) { check_length((text += text.empty() ? "" : ", ") += s); };
+  add_repr(text);
+  return text;
+}
+// To the end of one text: to put parts together again at each depth would take as often the time.
+void Value::add_repr(std::string& text) const {
+  bool is_first = true;
+  const auto begin_next = [&] {
+    if (!is_first) text += ", ";
+    is_first = false;
+  };
   switch (kind_) {
-    case K::undefined: return "Undefined";
-    case K::none: return "None";
-    case K::boolean: return integer_ ? "True" : "False";
-    case K::integer: return fmt::format("{}", integer_);
-    case K::real: return of_real(real_);
-    case K::string: return python_string(*text_);
-    case K::list:
-      for (const Value& v : list()) add(v.repr());
-      if (is_series()) return fmt::format("dict_{}([{}])", series_ == Series::keys ? "keys" : series_ == Series::values ? "values" : "items", text);
-      return is_tuple_ ? "(" + text + (list_->size() == 1 ? ",)" : ")") : "[" + text + "]";
+    case K::undefined: text += "Undefined"; break;
+    case K::none: text += "None"; break;
+    case K::boolean: text += integer_ ? "True" : "False"; break;
+    case K::integer: text += fmt::format("{}", integer_); break;
+    case K::real: text += of_real(real_); break;
+    case K::string: text += python_string(*text_); break;
+    case K::list: {
+      const List& all = list();
+      if (is_series()) text += fmt::format("dict_{}([", series_ == Series::keys ? "keys" : series_ == Series::values ? "values" : "items");
+      else text += is_tuple_ ? "(" : "[";
+      for (const Value& v : all) begin_next(), v.add_repr(text);
+      text += is_series() ? "])" : !is_tuple_ ? "]" : all.size() == 1 ? ",)" : ")";
+      break;
+    }
     case K::mapping:
-      for (const auto& [name, value] : *members_) add(python_string(name) + ": " + value.repr());
-      return is_space_ ? "<Namespace {" + text + "}>" : "{" + text + "}";
+      text += is_space_ ? "<Namespace {" : "{";
+      for (const auto& [name, value] : *members_) {
+        begin_next();
+        text += python_string(name) + ": ";
+        value.add_repr(text);
+      }
+      text += is_space_ ? "}>" : "}";
+      break;
     default: throw TemplateError("a function has no text");
   }
+  check_length(text);
 }
 
-std::string Value::json(const JsonForm& form, int depth) const {
-  switch (kind_) {
-    case K::none: return "null";
-    case K::boolean: return integer_ ? "true" : "false";
-    case K::string: return json_string_of(*text_, form.ascii);
-    case K::integer: return repr();
-    case K::real: return std::isnan(real_) ? "NaN" : std::isinf(real_) ? (real_ > 0 ? "Infinity" : "-Infinity") : repr();
-    case K::list: case K::mapping: break;
-    default: fail("what JSON has");
-  }
-  if (is_series() || is_space_) throw TemplateError("what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
-  const auto add_line = [&](std::string& to, int d) {
-    to += '\n';
-    for (int i = 0; i < d; ++i) check_length(to += *form.indent);
-  };
+std::string Value::json(const JsonForm& form) const {
   std::string text;
+  add_json(text, form, 0);
+  return text;
+}
+void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
+  if (is_series() || is_space_) throw TemplateError("what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
+  const auto add_line = [&](int d) {
+    text += '\n';
+    for (int i = 0; i < d; ++i) check_length(text += *form.indent);
+  };
   bool is_first = true;
-  const auto add = [&](const std::string& s) {
+  const auto begin_next = [&] {
     if (!is_first) text += form.between;
     is_first = false;
-    if (form.indent) add_line(text, depth + 1);
-    check_length(text += s);
+    if (form.indent) add_line(depth + 1);
   };
-  if (kind_ == K::list)
-    for (const Value& v : *list_) add(v.json(form, depth + 1));
-  else
-    for (const auto& [name, value] : *members_) add(json_string_of(name, form.ascii) + form.behind_name + value.json(form, depth + 1));
-  if (!is_first && form.indent) add_line(text, depth);
-  return kind_ == K::list ? "[" + text + "]" : "{" + text + "}";
+  switch (kind_) {
+    case K::none: text += "null"; break;
+    case K::boolean: text += integer_ ? "true" : "false"; break;
+    case K::string: text += json_string_of(*text_, form.ascii); break;
+    case K::integer: add_repr(text); break;
+    case K::real: text += std::isnan(real_) ? "NaN" : std::isinf(real_) ? (real_ > 0 ? "Infinity" : "-Infinity") : of_real(real_); break;
+    case K::list:
+      text += '[';
+      for (const Value& v : *list_) begin_next(), v.add_json(text, form, depth + 1);
+      if (!is_first && form.indent) add_line(depth);
+      text += ']';
+      break;
+    case K::mapping:
+      text += '{';
+      for (const auto& [name, value] : *members_) {
+        begin_next();
+        text += json_string_of(name, form.ascii) + form.behind_name;
+        value.add_json(text, form, depth + 1);
+      }
+      if (!is_first && form.indent) add_line(depth);
+      text += '}';
+      break;
+    default: fail("what JSON has");
+  }
+  check_length(text);
 }
 
 bool Value::operator==(const Value& other) const {

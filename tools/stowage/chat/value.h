@@ -74,7 +74,7 @@ class Value {
   std::string str() const;
   std::string repr() const;
   struct JsonForm { std::optional<std::string> indent = {}; bool ascii = false; std::string between = ", ", behind_name = ": "; };
-  std::string json(const JsonForm& form, int depth = 0) const;
+  std::string json(const JsonForm& form) const;
   const char* kind_name() const;
 
   bool operator==(const Value& other) const;
@@ -84,6 +84,8 @@ class Value {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const;
+  void add_repr(std::string& text) const;
+  void add_json(std::string& text, const JsonForm& form, int depth) const;
   void hold(const Value& part);
 
   Kind kind_ = Kind::undefined;

@@ -1,22 +1,59 @@
 #include "added_tokens.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
 
 #include "unicode.h"
 
 namespace command {
+namespace {
 
-void AddedTokens::add(const AddedToken& token, std::string as_found) {
-  if (as_found.empty()) return;
-  std::vector<Entry>& entries = by_byte_[static_cast<unsigned char>(as_found[0])];
-  const auto shorter = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.content.size() < as_found.size(); });
-  entries.insert(shorter, Entry{std::move(as_found), token});
+// How long the beginning is that both have.
+size_t shared_bytes(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t at = 0;
+  for (uint64_t x, y; at + 8 <= most; at += 8) {
+    std::memcpy(&x, a.data() + at, 8);
+    std::memcpy(&y, b.data() + at, 8);
+    if (x != y) break;
+  }
+  while (at < most && a[at] == b[at]) ++at;
+  return at;
 }
 
+}  // namespace
+
+AddedTokens::AddedTokens(const std::vector<std::pair<AddedToken, std::string>>& tokens) {
+  for (const auto& [token, content] : tokens)
+    if (!content.empty()) entries_.push_back({content, token});
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.content < b.content; });
+  const auto same = [](const Entry& a, const Entry& b) { return a.content == b.content; };
+  entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());   // the first counts
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    size_t shorter = i;   // its place + 1
+    while (shorter > 0 && !entries_[i].content.starts_with(entries_[shorter - 1].content)) shorter = entries_[shorter - 1].shorter;
+    entries_[i].shorter = shorter;
+    auto& [begin, end] = by_byte_[static_cast<unsigned char>(entries_[i].content[0])];
+    if (begin == end) begin = i;
+    end = i + 1;
+  }
+}
+
+// All tokens that a text begins with come before it in the order of texts, and the last one that does has them all as its beginnings that it
+// shares with the text. So the time is little even where many tokens begin alike.
 const AddedTokens::Entry* AddedTokens::find(std::string_view text, size_t at) const {
-  for (const Entry& entry : by_byte_[static_cast<unsigned char>(text[at])])
-    if (text.substr(at).starts_with(entry.content)) return &entry;
-  return nullptr;
+  const auto [begin, end] = by_byte_[static_cast<unsigned char>(text[at])];
+  if (begin == end) return nullptr;
+  const std::string_view rest = text.substr(at);
+  const auto past = std::upper_bound(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.begin() + static_cast<std::ptrdiff_t>(end), rest,
+                                     [](std::string_view found, const Entry& entry) { return found < entry.content; });
+  auto place = static_cast<size_t>(past - entries_.begin());
+  if (place == begin) return nullptr;
+  const size_t shared = shared_bytes(rest, entries_[place - 1].content);
+  while (place > 0 && entries_[place - 1].content.size() > shared) place = entries_[place - 1].shorter;
+  return place > 0 ? &entries_[place - 1] : nullptr;
 }
 
 void AddedTokens::split(std::string_view text, const std::function<void(const AddedToken*, std::string_view, size_t)>& take) const {

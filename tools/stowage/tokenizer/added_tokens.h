@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "description.h"
@@ -12,8 +13,9 @@ namespace command {
 
 class AddedTokens {
  public:
-  // `as_found`: what a token's content is in the text.
-  void add(const AddedToken& token, std::string as_found);
+  AddedTokens() = default;
+  // Tokens, and what their contents are in the text.
+  explicit AddedTokens(const std::vector<std::pair<AddedToken, std::string>>& tokens);
   // In order, the pieces between tokens (token null), which are not empty, and the tokens. `begin`: where it begins in the text.
   void split(std::string_view text, const std::function<void(const AddedToken* token, std::string_view piece, size_t begin)>& take) const;
 
@@ -21,9 +23,11 @@ class AddedTokens {
   struct Entry {
     std::string content;
     AddedToken token;
+    size_t shorter = 0;   // the place of the longest other one that this begins with, and 1; 0: none
   };
   const Entry* find(std::string_view text, size_t at) const;
-  std::array<std::vector<Entry>, 256> by_byte_;   // the first one; longer ones first
+  std::vector<Entry> entries_;   // sorted
+  std::array<std::pair<size_t, size_t>, 256> by_byte_{};   // those that begin with it
 };
 
 }  // namespace command

@@ -101,6 +101,8 @@ void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
   }
 }
 
+constexpr size_t most_added_bytes = 10000;
+
 bool loses_spaces(const TokenizerDescription& d) {
   const bool prepends = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) { return step.kind == NormalStep::Kind::prepend; });
   return d.of_bytes() && d.cuts.back().prefix == CutStep::Prefix::never && !prepends;
@@ -129,12 +131,17 @@ struct Tokenizer::Parts {
         model(make_model(d, file)), joins_words(loses_spaces(d)), of_bytes(d.of_bytes()), byte_step(byte_step_of(d)) {
     const auto as_decoded = [&](const std::string& token) { return of_bytes ? bytes_of(token).value_or(token) : token; };
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, as_decoded(token));
+    std::vector<std::pair<AddedToken, std::string>> raw, normalized;
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
       if (token.special) texts.erase(token.id);
       else texts[token.id] = as_decoded(content);
-      (token.normalized ? in_normal : in_raw).add(token, content);
+      // A text is looked at from each of its places on as far as an added token goes.
+      if (content.size() > most_added_bytes)
+        throw Failure(exit_failed, fmt::format("{}: added token {}: expected at most {} bytes, found {}", file, token.id, most_added_bytes, content.size()));
+      (token.normalized ? normalized : raw).emplace_back(token, content);
     }
+    in_raw = AddedTokens(raw), in_normal = AddedTokens(normalized);
   }
 
   std::string carry_out(const TextStep& step, std::string text, bool is_first, size_t most) const {

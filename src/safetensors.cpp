@@ -196,7 +196,7 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
   for (const auto& [name, shard] : (*weight_map)->members()) {
     const std::string* file_name = shard.as_string();
     // A name, not a path: an index may not reach outside its folder.
-    if (!file_name || file_name->empty() || file_name->find('/') != std::string::npos)
+    if (!file_name || file_name->empty() || file_name->find_first_of(std::string_view("/\0", 2)) != std::string::npos)
       return corrupt(index_path,
                      "weight_map: \"" + name + "\": expected the name of a file, found " + to_string(shard, 0));
     shard_of.emplace(name, folder + *file_name);

@@ -3,6 +3,7 @@ makes FOLDER, and FOLDER.dict where there are such words."""
 import json
 import pathlib
 import re
+import struct
 import sys
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -115,10 +116,36 @@ def checkpoint():
     yield b'{"identity": {"precision": "fp32", "adapters": {"rank": 4}}, "format": "(absent)"}'
 
 
+def checkpoint_file():
+    yield b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4},{"name":"","bytes":0},{"name":"b","bytes":3}]}' + CUT + b"0123456"
+    yield b'{"fields":{},"sections":[{"name":"a","bytes":2},{"name":"a","bytes":18446744073709551615}]}' + CUT + b"01"
+    header = b'{"fields":{},"sections":[]}'
+    yield b"raw\x89STW\r\n\x1a\n" + struct.pack("<IIQ", 2, 0, len(header)) + header + bytes(16)
+
+
+def reference():
+    yield struct.pack("<3f", -1.5, 0, -3)
+    yield b"raw" + struct.pack("<2f", -1.5, float("nan")) + b"stwref01" + struct.pack("<QQQ", 2, 7, 0)
+
+
+def shards():
+    header = b'{"%s":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    yield b'{"metadata":{"total_size":8},"weight_map":{"x":"a.safetensors","y":"b.safetensors"}}' + CUT + header % b"x" + CUT + header % b"y"
+    yield b'{"weight_map":{"x":"a.safetensors","y":"../b"}}' + CUT + header % b"x"
+    yield b'{"weight_map":{"x":"b.safetensors"}}' + CUT + header % b"x" + CUT + header % b"x"
+
+
+def run_folder():
+    yield b'{"format": "stowage-settings", "version": 1, "data": "0123456789abcdef", "options": {"model": ["nano"], "overwrite": [], "lr": ["1e-3", "2"]}}'
+    header = b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4}]}'
+    yield b"{}" + CUT + b"\x89STW\r\n\x1a\n" + struct.pack("<IIQ", 2, 0, len(header)) + header + bytes(28)
+
+
 # Target: what makes its seeds, and where the words stand, in quotes, that it knows.
 TARGETS = {
     "chat_template": (chat_template, []),   # chat_template.dict is written by hand
     "checkpoint": (checkpoint, ["src/checkpoint.cpp", "planner/numerics_file.cpp"]),
+    "checkpoint_file": (checkpoint_file, ["src/checkpoint_file.cpp"]),
     "csv": (csv, ["tools/stowage/lifetimes.cpp"]),
     "examples": (examples, ["tools/stowage/example_reader.cpp", "tools/stowage/labelled.cpp"]),
     "json": (json_texts, []),
@@ -126,7 +153,10 @@ TARGETS = {
     "model_folder": (model_folder, ["src/models/*.cpp", "src/adapter_files.cpp", "src/nf4_weights.cpp", "src/safetensors.cpp"]),
     "plan": (plan, ["planner/plan_file.cpp", "planner/numerics_file.cpp", "planner/profile_file.cpp", "planner/optimizer.cpp"]),
     "profile": (profile, ["planner/profile_file.cpp", "planner/op_table.cpp", "planner/ops/*.cpp", "planner/device.cpp"]),
+    "reference": (reference, []),
+    "run_folder": (run_folder, ["tools/stowage/run_settings.cpp"]),
     "safetensors": (safetensors, ["src/safetensors.cpp"]),
+    "shards": (shards, ["src/safetensors.cpp"]),
     "tokenizer": (tokenizer, [f"tools/stowage/tokenizer/{name}.cpp" for name in ("description", "description_model", "description_steps", "description_templates", "vocabulary_file")]),
 }
 

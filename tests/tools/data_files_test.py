@@ -60,7 +60,7 @@ class DataFilesTest(CommandTest):
         self.assertEqual(said, "text")
         self.assertNotIn("examples", told)
         evaluated = self.run_command("eval", "--model", self.path("run"), "--data", self.path("array.json"), "--all", "--document-end", 1).stdout
-        self.assertIn("what is learned in", evaluated)
+        self.assertIn("over the 400 tokens that are learned in 40 samples", evaluated)
 
     def test_text_stays_text(self):
         for name, content in (("code.txt", "{ int x; }\n" * 90), ("notes.md", "[1] A note.\n" * 90), ("words.txt", "text,label\n" + "no table at all, really, is here\n" * 40),

@@ -18,17 +18,34 @@
  *    says otherwise. NULL options mean all defaults where an entry allows it.
  *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
  *    unknown tail of a longer one becomes zero.
- *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
- *    exception: any thread, any time while the trainer exists. After fork() the child has no thread of the library's: devices
- *    and trainers of before are its parent's alone, not even closed by the child, which opens its own; models, plans and
- *    datasets go on in both.
+ *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel and stw_watch_cancel are
+ *    exceptions: any thread, any time while the object exists.
+ *  - Signals: stw_trainer_cancel and stw_watch_cancel alone may be called from a signal handler; each is one atomic addition. The library
+ *    installs no handler. Its threads block all signals but those of their own faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS).
+ *  - Seeds: 0 means 1337. The number 0 itself is a seed where its bit in `set_mask` is set (STW_SET_MODEL_SEED, ...).
+ *  - fork: the child has no thread of the library's. Devices and trainers from before belong to the parent: in the child they answer
+ *    STW_BAD_STATE, and closing or destroying them does nothing. The child opens its own. Models, plans and datasets go on in both. No
+ *    call may be under way in another thread when a process forks, unless the child calls exec.
+ *  - Stack: a call needs at most 256 KiB of its thread's stack, beside what callbacks take. The library's own threads have stacks of the
+ *    system's default size (ulimit -s), and need at most 128 KiB of it.
+ *  - Cancellation of threads: every entry holds a pthread_cancel of its thread back until it returns, its callbacks and the host's executor
+ *    included; the library's own threads take none. Where a callback ends its thread (pthread_exit; Python's interpreter does that to
+ *    daemon threads on its way out) the entry is unwound like a failed one, if its caller is in C: C++ ends the process there, for
+ *    the entries are noexcept to it.
+ *  - Unloading: dlclose is safe once all objects are destroyed and no call is under way. Views (stw_trainer_export_tensor) count as
+ *    objects until their deleter is called. What CUDA's driver and NVIDIA's libraries loaded stays loaded.
+ *  - Exit: a process may end while threads compute. The library destroys no global object that a call uses.
+ *  - Binary interface: the SONAME is libstowage.so.STW_VERSION_MAJOR. Within it no entry is removed or changes its arguments, no constant
+ *    changes its value, and structs grow at their end alone, with zero as the old behaviour; new entries and constants come with a minor version.
+ *    So a program runs with every library of its SONAME that is not older than the header it was compiled with. Before 1.0 a minor
+ *    version may break this, and NEWS says so. Messages, JSON beyond what is documented, and trained bits are no part of it.
  *  - stw_*_destroy and stw_*_close take NULL.
  *  - What an entry leaves out: without `Thread:` the rule of threads above holds; without `Owner:` nothing is the caller's to release.
  *    Beside the errors that it names, each may answer STW_BAD_ARGUMENT for a NULL that it does not allow, STW_BAD_STRUCT_SIZE,
  *    STW_HOST_OUT_OF_MEMORY, and STW_INTERNAL (a bug of ours).
  *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes: stw_trainer_step,
  *    _run, _evaluate, _generate, _logits, _classify, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore,
- *    _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may
+ *    _import_tensor and _export_model answer STW_BAD_STATE from inside of them, also from inside a watch's. Only the progress callback, between two steps, may
  *    call all of these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
  *  - Bits do not depend on the floating-point mode of the host's threads (rounding, flush-to-zero, traps): the library computes
@@ -56,10 +73,13 @@
 #  define STW_API
 #endif
 
-#if defined(__cplusplus) && (__cplusplus >= 201103L || (defined(_MSC_VER) && _MSC_VER >= 1900))
+#if defined(__cplusplus) && !defined(STW_BUILD) && (__cplusplus >= 201103L || (defined(_MSC_VER) && _MSC_VER >= 1900))
 #  define STW_NOEXCEPT noexcept
 #else
 #  define STW_NOEXCEPT
+#endif
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 #ifdef __cplusplus
@@ -96,6 +116,7 @@ typedef struct stw_model stw_model;
 typedef struct stw_plan stw_plan;
 typedef struct stw_dataset stw_dataset;
 typedef struct stw_trainer stw_trainer;
+typedef struct stw_watch stw_watch;
 struct DLManagedTensorVersioned;     /* of stowage/dlpack.h, or of DLPack's own dlpack.h 1.0 or newer */
 
 /* ---- library ---------------------------------------------------------------------------------------------------- */
@@ -106,6 +127,64 @@ STW_API uint32_t stw_version(void) STW_NOEXCEPT;
 STW_API const char *stw_build_info(void) STW_NOEXCEPT;
 /* "STW_OVER_BUDGET" for 3001; "STW_UNKNOWN" for a code that is none. Thread: any. Since: 0.1 */
 STW_API const char *stw_status_name(stw_status status) STW_NOEXCEPT;
+
+/* ---- watch: cancels long calls, and tells how far they are -------------------------------------------------------- */
+/* What is under way, the unit that `done` and `total` count, and which calls it is. */
+enum {
+  STW_WORK_NONE = 0,            /* nothing */
+  STW_WORK_PLAN = 1,            /* NONE: stw_plan_create, _longest_sequence, stw_trainer_replan. `done` counts what the search has looked at */
+  STW_WORK_OPEN_DATASET = 2,    /* BYTES of its files */
+  STW_WORK_CREATE_TRAINER = 3,  /* BYTES that are written: of the arena, and of parameters as fp32 */
+  STW_WORK_STEP = 4,            /* MICRO_STEPS of stw_trainer_step, or of each step of stw_trainer_run */
+  STW_WORK_EVALUATE = 5,        /* SAMPLES: stw_trainer_evaluate, _log_probabilities, _write_reference */
+  STW_WORK_GENERATE = 6,        /* NONE: stw_trainer_generate, _logits; SAMPLES: _classify */
+  STW_WORK_CALIBRATE = 7,       /* NONE: stw_trainer_calibrate, _timeline */
+  STW_WORK_SAVE = 8,            /* BYTES of a checkpoint */
+  STW_WORK_RESTORE = 9,         /* BYTES of a checkpoint that are checked */
+  STW_WORK_EXPORT = 10          /* BYTES of weights: stw_trainer_export_model */
+};
+enum { STW_UNIT_NONE = 0, STW_UNIT_BYTES = 1, STW_UNIT_MICRO_STEPS = 2, STW_UNIT_SAMPLES = 3 };
+enum { STW_SET_INTERVAL = 1 };
+
+typedef struct stw_watch_info {
+  uint32_t struct_size;
+  uint32_t work;             /* STW_WORK_* */
+  uint32_t unit;             /* STW_UNIT_* */
+  uint32_t reserved;
+  uint64_t done;             /* of `unit`; where nothing is under way, of the last call */
+  uint64_t total;            /* 0: unknown */
+  double share;              /* of the whole, 0 to 1; within a micro-step it follows the ops (CPU). 0 where the total is unknown */
+} stw_watch_info;
+
+/* Called on the thread that makes the call, between two pieces of its work, in the middle of what it computes. Non-zero cancels it; where it
+ * cannot be cancelled any more that is without effect, also on later calls.
+ * It may call entries that use another watch, or none, and no trainer that is at work. */
+typedef int32_t (*stw_watch_fn)(void *user, const stw_watch_info *now);
+
+typedef struct stw_watch_options {
+  uint32_t struct_size;
+  uint32_t set_mask;         /* STW_SET_INTERVAL */
+  stw_watch_fn notify;       /* NULL: the host polls by stw_watch_query, or only cancels */
+  void *user;
+  uint32_t interval_milliseconds; /* between two calls of `notify`; a call that takes no longer is not told of. Unset: 100; 0: after every piece */
+  uint32_t reserved;
+} stw_watch_options;
+
+/* One watch serves a plan's, a dataset's and a trainer's calls, one call at a time: it is named in stw_plan_options,
+ * stw_dataset_options and stw_trainer_options, whose trainer goes on using it.
+ * A cancel ends the call under way that uses the watch, with STW_CANCELLED and as if it had failed: outputs are NULL, no file has been
+ * replaced, and a trainer stands where it stood. It comes through within a task of an op of the CPU, some milliseconds; on CUDA devices after
+ * the micro-steps that were launched, at most two. What the file system is told to make durable is waited for. A step that has begun to
+ * update parameters ends as if it had not been cancelled, and so does one whose gradient hook has returned; its cancel then stops the next call.
+ * Where no call is under way, the next one is stopped, once, so that no cancel is lost; but saving, restoring and exporting a trainer are only
+ * stopped by a cancel that comes while they are under way. Owner: the caller; it outlives what uses it. Thread: any. Since: 0.1 */
+STW_API stw_status stw_watch_create(stw_watch **out, const stw_watch_options *options, stw_error *error) STW_NOEXCEPT;
+/* Thread: exclusive. Since: 0.1 */
+STW_API void stw_watch_destroy(stw_watch *watch) STW_NOEXCEPT;
+/* Takes NULL. Thread: any, and signal handlers. Since: 0.1 */
+STW_API void stw_watch_cancel(stw_watch *watch) STW_NOEXCEPT;
+/* How far the call under way is. Errors: as stw_device_query. Thread: any. Since: 0.1 */
+STW_API stw_status stw_watch_query(const stw_watch *watch, stw_watch_info *out) STW_NOEXCEPT;
 
 /* ---- device ----------------------------------------------------------------------------------------------------- */
 enum { STW_BACKEND_AUTO = 0, STW_BACKEND_CPU = 1, STW_BACKEND_CUDA = 2 };
@@ -197,7 +276,7 @@ typedef struct stw_log_message {
 STW_API stw_status stw_device_next_log(const stw_device *device, uint64_t after, stw_log_message *out) STW_NOEXCEPT;
 
 /* ---- model ------------------------------------------------------------------------------------------------------ */
-enum { STW_SET_DROPOUT = 1 };
+enum { STW_SET_DROPOUT = 1, STW_SET_MODEL_SEED = 2 };
 enum { STW_ADAPTER_RANK_STABILISED = 1 };
 /* What a model is trained for. AUTOMATIC: as the config says; with label_count, and a config of a model without labels, LABEL.
  * LANGUAGE_MODEL: the token that follows each token. MASKED_LANGUAGE_MODEL: tokens that are hidden from it. LABEL: one label of a text.
@@ -216,7 +295,7 @@ typedef struct stw_model_options {
   const char *weights;       /* a .safetensors file, or a folder with one or with an index (of several files without an index the one
                                 named model.safetensors); NULL: those of the source folder if it has any, else random values
                                 drawn from `seed` */
-  uint64_t seed;             /* 0: 1337 */
+  uint64_t seed;             /* unset: 1337 */
   float dropout;             /* replaces all rates of the config; unset: those */
   uint32_t reserved;
   /* Low-rank adapters (LoRA): beside matrices W below the head two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
@@ -388,8 +467,8 @@ typedef struct stw_parameter_group {
 typedef struct stw_plan_options {
   uint32_t struct_size;
   uint32_t set_mask;         /* STW_SET_RESERVE */
-  uint64_t memory_bytes;     /* bounds the peak; 0: what the device has (device_memory, or the profile's, or for a CPU what is
-                                available on this machine now) */
+  uint64_t memory_bytes;     /* bounds the peak, as in stw_trainer_replan; 0: all that the device has: device_memory, or the profile's, or for a
+                                CPU what is available on this machine now */
   uint64_t global_batch;     /* samples of one optimizer step; required */
   uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
@@ -426,6 +505,7 @@ typedef struct stw_plan_options {
   uint32_t quantize_embeddings; /* STW_QUANTIZE_INT8: so are the table that tokens look up and the head (not that of positions), for
                                    models with adapters, whatever their files have; auto: none. The same */
   uint32_t preference;       /* STW_PREFERENCE_*: the same */
+  stw_watch *watch;          /* of this call; NULL: none */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -633,7 +713,7 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
-enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2 };
+enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2, STW_SET_DATASET_SEED = 4 };
 /* Marks of a token. TARGET: the model learns to predict it. BEGIN: a document begins with it. SECOND: it belongs to its document's second
  * text, and its token type is 1. */
 enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2, STW_MARK_SECOND = 4 };
@@ -646,8 +726,8 @@ typedef struct stw_dataset_options {
   const char *path;          /* text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536) */
   uint64_t vocabulary;       /* every id must be smaller */
   uint64_t sequence;         /* tokens of a sample */
-  uint64_t seed;             /* of the windows; 0: 1337 */
-  uint32_t set_mask;         /* STW_SET_DOCUMENT_END, STW_SET_HELD_OUT */
+  uint64_t seed;             /* of the windows; unset: 1337 */
+  uint32_t set_mask;         /* STW_SET_DOCUMENT_END, STW_SET_HELD_OUT, STW_SET_DATASET_SEED */
   uint32_t pairs;            /* 1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn,
                                 and samples hold whole pairs, none longer than `sequence` + 1 tokens */
   uint64_t document_end;     /* the token that ends a document: attention stays inside of documents, and what follows an end
@@ -683,6 +763,7 @@ typedef struct stw_dataset_options {
   uint32_t in_order;         /* 1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token
                                 on, the last one shorter: each token but the first is a target once */
   uint32_t reserved;         /* 0 */
+  stw_watch *watch;          /* of this call; NULL: none */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -739,6 +820,8 @@ typedef struct stw_progress {
   uint64_t evaluation_samples;  /* of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all */
   uint64_t evaluated_samples;   /* how many of them have been given to the device */
   uint64_t evaluation_targets;  /* that evaluation_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs */
+  uint64_t micro_steps;      /* of the step under way, or of the last one: in all */
+  uint64_t micro_steps_done; /* how many of them have been given to the device; on the CPU they are computed then */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -764,7 +847,8 @@ typedef struct stw_gradients {
 typedef int32_t (*stw_gradient_fn)(void *user, const stw_gradients *gradients);
 
 enum {
-  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8, STW_SET_MOMENTUM = 16, STW_SET_MARGIN = 32
+  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8, STW_SET_MOMENTUM = 16, STW_SET_MARGIN = 32,
+  STW_SET_TRAINER_SEED = 64
 };
 enum { STW_NON_FINITE_SKIP = 0, STW_NON_FINITE_STOP = 1 };
 
@@ -779,7 +863,7 @@ enum { STW_NON_FINITE_SKIP = 0, STW_NON_FINITE_STOP = 1 };
 typedef struct stw_trainer_options {
   uint32_t struct_size;
   uint32_t set_mask;
-  uint64_t seed;             /* of dropout; 0: 1337 */
+  uint64_t seed;             /* of dropout; unset: 1337 */
   float beta1, beta2;        /* adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99 */
   float epsilon;             /* adamw, muon: 0: 1e-8 */
   float weight_decay;        /* unset: 0.1, none on 1-D tensors; sgd, adafactor: 0; at most 1e6 */
@@ -805,6 +889,7 @@ typedef struct stw_trainer_options {
   float margin;              /* simpo: unset half of beta */
   float answer_share;        /* 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733) */
   uint32_t reserved;
+  stw_watch *watch;          /* of its creation and of every call that names it, as long as it lives; NULL: none */
 } stw_trainer_options;
 
 typedef struct stw_batch {
@@ -855,6 +940,7 @@ enum {
   STW_SCHEDULE_INVERSE_ROOT = 4
 };
 enum { STW_SET_MIN_RATE = 1 };
+enum { STW_SET_GENERATE_SEED = 1 };
 
 typedef struct stw_run_options {
   uint32_t struct_size;
@@ -881,11 +967,13 @@ typedef struct stw_generate_options {
   int32_t *out;              /* receives new tokens */
   uint64_t out_capacity;     /* and at most this many */
   double temperature;        /* 0: the most probable token */
-  uint64_t seed;             /* 0: 1337 */
+  uint64_t seed;             /* unset: 1337 */
   const int32_t *stop;       /* tokens of which any ends the answer, such as the model's end of text; it is the last in `out` */
   uint64_t stop_count;
   double top_p;              /* of the top_k at `temperature`: draw from the fewest most probable tokens that have at least this
                                 probability together; 0: all; at most 1 */
+  uint32_t set_mask;         /* STW_SET_GENERATE_SEED */
+  uint32_t reserved;
 } stw_generate_options;
 
 /* Allocates the plan's arena, and host memory (info.host) where the plan offloads, fills them with weights, and is ready. No
@@ -955,7 +1043,8 @@ STW_API stw_status stw_trainer_log_probabilities(stw_trainer *trainer, const stw
  * STW_IO_ERROR, STW_NON_FINITE, STW_CANCELLED; then no file has been replaced. Since: 0.1 */
 STW_API stw_status stw_trainer_write_reference(stw_trainer *trainer, stw_dataset *dataset, const char *path,
                                                stw_error *error) STW_NOEXCEPT;
-/* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
+/* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes` (0: all that the device has: what is
+ * free there now, with the arena that this trainer gives back; of a host's arena, that), with the same numerics,
  * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan`
  * (may be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it
  * comes from the host's allocator, which is asked for the new one before the old one is released; a host's arena must be large
@@ -984,8 +1073,8 @@ STW_API stw_status stw_trainer_calibrate(stw_trainer *trainer, char *out, size_t
  * chrome://tracing and Perfetto show. A micro-step that is repeated is there once, with how often it runs. Copies that would
  * run beside ops stand behind each other. Errors: also STW_IO_ERROR. Since: 0.1 */
 STW_API stw_status stw_trainer_timeline(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
-/* Stops a step, run, evaluation, generation or calibration that is under way before its next micro-step; where none is,
- * the next one is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
+/* Cancels the call under way that uses the trainer; where none is, the next one, so that no cancel is lost. What stw_watch_create says of a
+ * cancel holds. Thread: any, and signal handlers. Since: 0.1 */
 STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;
 /* How far the trainer is. Thread: any, while the trainer exists. Since: 0.1 */
 STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress *out) STW_NOEXCEPT;

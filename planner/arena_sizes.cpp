@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/check_in.h"
 #include "planner/inference.h"
 #include "planner/layout.h"
 
@@ -33,6 +34,7 @@ bool ArenaSizes::within(const Part& part, uint64_t bytes) {
   End& end = *part.end;
   if (end.most <= bytes) return true;
   if (end.least > bytes) return false;
+  check_in();
   Program program = part.build();
   if (program.instructions.empty()) {
     end.most = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/check_in.h"
 #include "planner/inference.h"
 
 namespace stw {
@@ -123,6 +124,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
   std::set<Hope> hopes;
   for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), m, false});
   while (!hopes.empty()) {
+    check_in(1);
     const Hope hope = *hopes.begin();
     hopes.erase(hopes.begin());
     const int64_t m = hope.micro_batch;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "planner/check_in.h"
 #include "planner/micro_builder.h"
 
 namespace stw {
@@ -245,6 +246,7 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   std::vector<Variant> variants;
   std::vector<int64_t> change;
   for (const auto& [trace, tile_rows] : options(samples)) {
+    check_in();
     const Trace& t = *trace;
     const auto [entry, is_new] = all_sizes.try_emplace(tile_rows);
     std::vector<int64_t>& sizes = entry->second;

@@ -77,7 +77,7 @@ StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t kno
   if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
   const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
   k = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
-  if (answer.choice && answer.choice->picoseconds >= known) answer.choice.reset();
+  if (answer.choice && answer.choice->picoseconds >= known) return {std::nullopt, answer.bound_picoseconds, answer.labels};
   return answer;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "planner/check_in.h"
 #include "planner/rest_times.h"
 
 namespace stw {
@@ -273,7 +274,10 @@ class Solver {
   // Places all of a run's segments, one variant after the other.
   std::vector<int> through(std::vector<int> front) {
     const Stretch& run = stretches_[current_];
-    for (size_t v = 0; v < run.variants.size(); ++v) front = kept_of(extended(std::move(front), v), v + 1);
+    for (size_t v = 0; v < run.variants.size(); ++v) {
+      check_in();
+      front = kept_of(extended(std::move(front), v), v + 1);
+    }
     std::erase_if(front, [&](int l) { return placed(at(l)) < run.count; });
     return front;
   }

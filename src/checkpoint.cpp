@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/common/quantile_map.h"
+#include "planner/check_in.h"
 #include "planner/numerics_file.h"
 #include "planner/plan_file.h"
 #include "src/checkpoint_file.h"
@@ -255,8 +256,22 @@ Result<std::string> Trainer::hash_of_base() {
   return hexadecimal(hash.digest());
 }
 
+// With what is hashed below adapters.
+uint64_t Trainer::saved_bytes() const {
+  uint64_t bytes = 0;
+  for (const int t : state_tensors(graph())) bytes = size_add(bytes, graph().at(t).bytes(1));
+  for (const int t : model_->parameters())
+    if (graph().has_adapters() && !graph().at(t).of_adapters) bytes = size_add(bytes, graph().at(t).bytes(1));
+  return bytes;
+}
+
 Status Trainer::save(const std::string& path) {
   STW_TRY(check_ready());
+  return watched(Work::save, WorkUnit::bytes, saved_bytes(), [&] { return write_checkpoint(path); }, EarlierCancel::waits);
+}
+
+Status Trainer::write_checkpoint(const std::string& path) {
+  const Computing writing(*this);   // a watch's callback may not change what is being written
   const InPhase phase(*this, TrainerPhase::save);
   STW_ASSIGN(base, hash_of_base());
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
@@ -275,6 +290,11 @@ Status Trainer::save(const std::string& path) {
 
 Status Trainer::restore(const std::string& path) {
   STW_TRY(check_free());
+  return watched(Work::restore, WorkUnit::bytes, saved_bytes(), [&] { return read_checkpoint(path); }, EarlierCancel::waits);
+}
+
+Status Trainer::read_checkpoint(const std::string& path) {
+  const Computing reading(*this);
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
   if (lost_arena_) STW_TRY(take_again());
@@ -285,6 +305,7 @@ Status Trainer::restore(const std::string& path) {
   // Everything is checked and allocated before the first byte changes.
   STW_ASSIGN(tensors, saved_tensors(reader, graph()));
   STW_TRY(reader.verify_all());
+  supervisor->commit();
   broken_ = true;   // until the last byte is there
   as_created_ = false;
   STW_TRY(overwrite(tensors, execution_, *stream_));

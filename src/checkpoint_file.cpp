@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "planner/check_in.h"
+
 namespace stw {
 namespace {
 
@@ -203,8 +205,11 @@ Status CheckpointReader::verify_all() const {
   for (size_t index = 0; index < sections_.size(); ++index) {
     CheckpointSectionReader reader = section_at(index);
     if (reader.remaining() == 0) STW_TRY(reader.check());
-    while (reader.remaining() > 0)
-      STW_TRY(reader.read({buffer.get(), static_cast<size_t>(std::min(reader.remaining(), verify_bytes))}));
+    while (reader.remaining() > 0) {
+      const uint64_t now = std::min(reader.remaining(), verify_bytes);
+      check_in(now);
+      STW_TRY(reader.read({buffer.get(), static_cast<size_t>(now)}));
+    }
   }
   return ok();
 }

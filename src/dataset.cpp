@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/kernels.h"
+#include "planner/check_in.h"
 #include "planner/sizes.h"
 #include "src/random.h"
 #include "src/reference_file.h"
@@ -106,7 +107,7 @@ size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, u
 template <class Token>
 Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) {
   return in_chunks<Token>(source.file, first, count, [&](uint64_t at, std::span<const Token> chunk) -> Status {
-    if (content) content->update(chunk.data(), chunk.size_bytes());
+    if (content) check_in(chunk.size_bytes()), content->update(chunk.data(), chunk.size_bytes());
     // The largest tells whether all are right, and is found many at a time.
     Token largest = 0;
     for (const Token token : chunk) largest = std::max(largest, token);
@@ -153,6 +154,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
   uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
+    check_in(chunk.size());
     content_.update(chunk.data(), chunk.size());
     for (const uint8_t mark : chunk) {
       if (mark > (mark_target | mark_begin | mark_second))
@@ -209,6 +211,7 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
     return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) + " bytes, a label for each " + (is_of_tokens ? "token" : "document") + ", found " + std::to_string(file.size())};
   if (!is_of_tokens) labels_.reserve(count);
   STW_TRY(in_chunks<uint32_t>(file, 0, count, [&](uint64_t at, std::span<const uint32_t> chunk) -> Status {
+    check_in(chunk.size_bytes());
     content_.update(chunk.data(), chunk.size_bytes());
     for (const uint32_t label : chunk) {
       if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
@@ -231,6 +234,7 @@ Status Dataset::open_values(const std::string& path, uint64_t documents) {
     return corrupt(path, "expected " + std::to_string(expected) + " bytes, " + std::to_string(width) + " numbers for each document, found " + std::to_string(values_->size()));
   labels_.assign(documents, kernels::ignored_target);
   return in_chunks<float>(*values_, 0, documents * width, [&](uint64_t at, std::span<const float> chunk) -> Status {
+    check_in(chunk.size_bytes());
     content_.update(chunk.data(), chunk.size_bytes());
     for (size_t i = 0; i < chunk.size(); ++i) {
       const uint64_t document = (at + i) / width, label = (at + i) % width;

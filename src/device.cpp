@@ -1,5 +1,7 @@
 #include "src/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -17,6 +19,8 @@ void put(char (&to)[n], std::string_view text) {
 }
 
 }  // namespace
+
+int64_t Device::this_process() { return ::getpid(); }
 
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > ThreadPool::max_threads)

@@ -70,6 +70,8 @@ class Device {
   int ordinal() const { return options_.ordinal; }
   int threads() const { return options_.threads; }   // as they were asked for
   bool is_cuda() const { return options_.backend == Backend::cuda; }
+  // False in a child that fork() made: its threads and its context are the parent's.
+  bool is_of_this_process() const { return process_ == this_process(); }
   // At most this many threads of the device, where it has any.
   virtual Result<std::unique_ptr<Stream>> make_stream(int threads) const = 0;
 
@@ -94,10 +96,12 @@ class Device {
   LogMessage next_log(uint64_t after) const;
 
  protected:
-  explicit Device(const DeviceOptions& options) : options_(options) {}
+  explicit Device(const DeviceOptions& options) : options_(options), process_(this_process()) {}
+  static int64_t this_process();
   DeviceOptions options_;
 
  private:
+  const int64_t process_;   // that opened it
   mutable std::mutex log_mutex_;
   mutable std::array<LogMessage, 64> kept_;   // message n at n % 64
   mutable uint64_t logged_ = 0;

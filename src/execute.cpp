@@ -5,7 +5,9 @@
 #include <chrono>
 #include <utility>
 
+#include "planner/check_in.h"
 #include "planner/fuse.h"
+#include "planner/optimizer.h"
 #include "src/call.h"
 #include "src/coded_products.h"
 
@@ -664,8 +666,16 @@ constexpr auto runners = all_runners(std::make_index_sequence<op_kind_count>());
 
 }  // namespace
 
+// Whether the instruction changes parameters: from there on a step has no way back.
+static bool is_final(const Instruction& i) { return is_update(i.kind); }
+
 void execute(const Execution& execution, const Program& program) {
-  for (const Instruction& i : program.instructions) execute_one(execution, program, i, execution.stream);
+  const size_t count = program.instructions.size();
+  for (size_t k = 0; k < count; ++k) {
+    if (supervisor && is_final(program.instructions[k])) supervisor->commit();
+    if (supervisor) supervisor->within(static_cast<double>(k) / static_cast<double>(count));
+    execute_one(execution, program, program.instructions[k], execution.stream);
+  }
 }
 
 void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream) {
@@ -677,6 +687,7 @@ void execute_timed(const Execution& execution, const Program& program, float* se
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   for (const Instruction& i : program.instructions) {
+    check_in();
     execute_one(execution, program, i, execution.stream);
     const Clock::time_point end = Clock::now();
     *seconds++ = std::chrono::duration<float>(end - begin).count();

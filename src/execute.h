@@ -34,6 +34,7 @@ struct Execution {
   }
 };
 
+// A call that is cancelled (check_in.h) ends between two instructions, or inside of one, but not after the first that updates parameters.
 void execute(const Execution& execution, const Program& program);
 // One of its instructions, on another stream.
 void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream);

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/sizes.h"
 #include "src/adapter_files.h"
 #include "src/trainer.h"
 
@@ -10,8 +11,12 @@ namespace stw {
 Status Trainer::export_model(const std::string& folder) {
   STW_TRY(check_ready());
   STW_TRY(make_directories(folder));
+  const Computing writing(*this);   // a watch's callback may not change what is being written
   const InPhase phase(*this, TrainerPhase::save);
-  return graph().has_adapters() ? export_adapters(folder) : export_weights(folder);
+  uint64_t bytes = 0;
+  for (const int t : model_->parameters())
+    if (!graph().has_adapters() || graph().at(t).of_adapters) bytes = size_add(bytes, graph().at(t).bytes(1));
+  return watched(Work::export_model, WorkUnit::bytes, bytes, [&] { return graph().has_adapters() ? export_adapters(folder) : export_weights(folder); }, EarlierCancel::waits);
 }
 
 Status Trainer::write_parameters(const std::string& path, const std::vector<std::pair<int, std::string>>& named) {

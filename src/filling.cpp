@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/check_in.h"
 #include "planner/optimizer.h"
 #include "src/call.h"
 #include "src/elementary.h"
@@ -52,6 +53,7 @@ Status Filling::fill() {
     const uint64_t count = tensor.shape.elements();
     for (uint64_t first = 0; first < count; first += elements) {
       const uint64_t n = std::min(elements, count - first);
+      check_in(n * sizeof(float));
       if (model_.holds_codes(tensor) && graph().at(model_.parameters()[p]).format == Format::nf4) {
         STW_TRY(model_.read_codes(tensor, first, n, codes_.data(), scales_.data()));
         put_codes(model_.parameters()[p], first, n);
@@ -81,6 +83,7 @@ void Filling::put_table(const RotaryTables& tables, int tensor, double (*functio
   const uint64_t count = static_cast<uint64_t>(graph().sequence) * frequencies.size();
   for (uint64_t first = 0; first < count; first += elements) {
     const uint64_t n = std::min(elements, count - first);
+    check_in(n * sizeof(float));
     for (uint64_t i = 0; i < n; ++i) {
       const uint64_t position = (first + i) / frequencies.size();
       const float angle = static_cast<float>(position) * frequencies[(first + i) % frequencies.size()];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "planner/check_in.h"
 #include "src/numbers.h"
 #include "src/sampling.h"
 #include "src/trainer.h"
@@ -13,7 +14,7 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
   const Program &prefill = planned_->programs.prefill, &decode = planned_->programs.decode;
   const uint64_t rows = static_cast<uint64_t>(prefill.instructions[0].rows), capacity = static_cast<uint64_t>(sequence());
   for (uint64_t done = 0; done < count;) {
-    STW_TRY(check_cancelled());
+    check_in();
     // The last token makes logits. Rows of a prefill past the end are overwritten before anyone attends to them.
     if (count - done > 1 && state_.position + rows <= capacity) {
       const uint64_t n = std::min(rows, count - done - 1);
@@ -46,6 +47,10 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
                                               std::to_string(capacity)};
   STW_TRY(check_tokens("generate", o.prompt, o.prompt_count));
   if (o.out_capacity == 0) return uint64_t{0};
+  return watched(Work::generate, WorkUnit::none, 0, [&] { return make_text(o); });
+}
+
+Result<uint64_t> Trainer::make_text(const GenerateOptions& o) {
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   begin_state();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/check_in.h"
 #include "src/numbers.h"
 #include "src/trainer.h"
 
@@ -79,7 +80,7 @@ Status Trainer::check_text(const std::string& what, const Text& text) const {
 
 // Lays texts end to end in one sample and runs the program of all logits; their first tokens are rows `begins`.
 Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
-  STW_TRY(check_cancelled());
+  check_in();
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
     const uint64_t all = static_cast<uint64_t>(sequence());
     std::fill_n(rows.tokens, all, 0);
@@ -102,12 +103,16 @@ Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
   if (graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};
+  return watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
+}
+
+Result<const float*> Trainer::make_logits(const Text& text) {
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   begin_state();
   const float* logits = nullptr;
   if (graph().generates) {
-    STW_ASSIGN(fed, feed(tokens, count));
+    STW_ASSIGN(fed, feed(text.tokens, text.count));
     logits = fed;
   } else {
     const uint64_t begin = 0;
@@ -123,6 +128,10 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
   STW_TRY(check_ready());
   if (graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
   for (size_t text = 0; text < texts.size(); ++text) STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
+  return watched(Work::generate, WorkUnit::samples, texts.size(), [&] { return classify_all(texts, out); });
+}
+
+Status Trainer::classify_all(std::span<const Text> texts, float* out) {
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   const auto take = [&](const float* logits, size_t text) -> Status {
@@ -141,6 +150,7 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
       end = first + 1;
       STW_ASSIGN(logits, feed(texts[first].tokens, texts[first].count));
       STW_TRY(take(logits, first));
+      check_in(1);
       continue;
     }
     uint64_t used = 0;
@@ -153,12 +163,14 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
       if (!std::all_of(begin, begin + used * static_cast<uint64_t>(graph().labels), [](float x) { return std::isfinite(x); }))
         return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) + " or of one beside it are not finite"};
       done += used;
+      check_in(end - first);
       continue;
     }
     for (size_t text = first; text < end; ++text) {
       STW_ASSIGN(logits, read_logits(planned_->programs.decode, begins[text - first]));
       STW_TRY(take(logits, text));
     }
+    check_in(end - first);
   }
   return ok();
 }

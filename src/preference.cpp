@@ -48,7 +48,7 @@ Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, 
   if (has_values(graph().task))
     return Error{Code::unsupported, std::string("log-probabilities: the model's task is ") + task_row(graph().task).name + ", of which a target has no probability"};
   begin_evaluation(samples);
-  return each_log_probability(source, samples, use);
+  return watched(Work::evaluate, WorkUnit::samples, samples, [&] { return each_log_probability(source, samples, use); });
 }
 
 Status Trainer::each_log_probability(const SampleSource& source, uint64_t samples, const UseLosses& use) {
@@ -57,9 +57,9 @@ Status Trainer::each_log_probability(const SampleSource& source, uint64_t sample
   const Program& program = planned_->programs.evaluate;
   const auto m = static_cast<uint64_t>(program.samples), length = static_cast<uint64_t>(sequence());
   std::vector<float> losses(m * length);
+  check_in();
   begin_state();
   for (uint64_t first = 0; first < samples; first += m) {
-    STW_TRY(check_cancelled());
     STW_TRY(load(program, source, first, samples));
     STW_TRY(stream_->run(execution_, program));
     STW_TRY(read_losses(program, losses.data()));
@@ -75,8 +75,12 @@ Status Trainer::write_reference(const Dataset& dataset, const std::string& path)
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation})
     if (dataset.tokens(part) > 0) STW_TRY(check_dataset(dataset, part, false));
   if (!dataset.has_pairs()) return Error{Code::bad_state, "reference: expected a dataset of pairs"};
-  STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.content_hash()));
   begin_evaluation(dataset.training_windows() + dataset.evaluation_windows());
+  return watched(Work::evaluate, WorkUnit::samples, progress().evaluation_samples, [&] { return write_all_reference(dataset, path); });
+}
+
+Status Trainer::write_all_reference(const Dataset& dataset, const std::string& path) {
+  STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.content_hash()));
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
     const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
     const auto source = [&](uint64_t window, const SampleRows& rows) { return dataset.read(part, dataset.window(part, window).first, sequence(), rows); };

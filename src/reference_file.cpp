@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "planner/check_in.h"
+
 namespace stw {
 namespace {
 
@@ -45,6 +47,7 @@ Result<File> open_reference(const std::string& path, uint64_t count, uint64_t pa
   std::vector<float> chunk(4096);
   for (uint64_t done = 0; done < count;) {
     const uint64_t now = std::min<uint64_t>(count - done, chunk.size());
+    check_in(now * sizeof(float));
     STW_TRY(file.read(done * sizeof(float), chunk.data(), now * sizeof(float)));
     values.update(chunk.data(), now * sizeof(float));
     for (uint64_t i = 0; i < now; ++i)

@@ -50,6 +50,13 @@ Status Trainer::check_replan() const {
   return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
 }
 
+uint64_t Trainer::memory_of_device() const {
+  const uint64_t reserve = reserve_of(plan().request, profile_of(plan().request)), arena = memory_.arena_bytes();
+  if (options_.arena) return size_add(options_.arena_bytes, reserve);
+  const uint64_t free = device_.memory_free();
+  return free == 0 ? 0 : size_add(size_add(free, arena), std::min(device_.memory_outside(arena), reserve / 4 * 3));   // of the reserve, what is taken already
+}
+
 Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   STW_TRY(check_replan());
   const Plan& next = planned->plan;

@@ -11,6 +11,7 @@
 
 #include "src/float_mode.h"
 #include "src/machine.h"
+#include "src/uncancelled.h"
 
 namespace stw {
 namespace {
@@ -121,6 +122,8 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   task_ = task;
   context_ = context;
   tasks_ = tasks;
+  supervisor_ = supervisor;
+  cut_short_.store(false, std::memory_order_relaxed);
   share_out(tasks);
   unfinished_.store(tasks, std::memory_order_relaxed);
   untaken_.store(tasks, std::memory_order_release);
@@ -153,13 +156,15 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   }
   holders_[0].store({}, std::memory_order_relaxed);
   busy_ = false;
-  const bool queued = queued_ > 0;
+  const bool queued = queued_ > 0, cut_short = cut_short_.load(std::memory_order_relaxed);
   lock.unlock();
   if (queued) free_.notify_one();
+  if (cut_short) supervisor->leave();
 }
 
 // Each lane is one number. The host runs a lane once, so no two tasks share it.
 void ThreadPool::run_lane(void* self, uint32_t lane) {
+  const Uncancelled thread;
   const FloatMode mode;
   auto* pool = static_cast<ThreadPool*>(self);
   pool->holders_[lane].store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -168,6 +173,7 @@ void ThreadPool::run_lane(void* self, uint32_t lane) {
 }
 
 void ThreadPool::work(int thread) {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);   // a worker that was unwound would never count its task as done
   const FloatMode mode;   // a thread begins in that of whoever created it
   holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
   uint64_t seen = 0;
@@ -228,8 +234,13 @@ void ThreadPool::take_tasks(int thread) {
   int64_t left = untaken_.load(std::memory_order_relaxed);
   while (left > 0) {
     if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-    task_(context_, next_task(thread), thread);
     ++taken;
+    if (supervisor_ && supervisor_->stops()) {
+      cut_short_.store(true, std::memory_order_relaxed);   // before it is counted below
+      taken += untaken_.exchange(0);
+      break;
+    }
+    task_(context_, next_task(thread), thread);
     left = untaken_.load(std::memory_order_relaxed);
   }
   if (taken == 0 || unfinished_.fetch_sub(taken) != taken) return;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "planner/check_in.h"
 #include "planner/result.h"
 
 namespace stw {
@@ -46,7 +47,8 @@ class ThreadPool {
   kernels::Parallel parallel();
 
   // As in kernels::Parallel. A call from inside a task runs serially under the thread number of that task; a call from
-  // another thread waits until the current one is done. So no two running tasks ever share a number.
+  // another thread waits until the current one is done. So no two running tasks ever share a number. Where the caller's call is cancelled
+  // (check_in.h), tasks that have not begun are left out, and Cancelled is thrown once those that have begun are done.
   void run(int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context);
 
  private:
@@ -73,6 +75,8 @@ class ThreadPool {
   void (*task_)(void*, int64_t, int) = nullptr;
   void* context_ = nullptr;
   int64_t tasks_ = 0;
+  const Supervisor* supervisor_ = nullptr;    // of the caller's call, or null
+  std::atomic<bool> cut_short_ = false;       // tasks of the job were left out
   struct alignas(64) Share {
     std::atomic<int64_t> next = 0;
     int64_t end = 0;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "planner/check_in.h"
 #include "src/clock.h"
 #include "src/random.h"
 #include "src/trainer.h"
@@ -72,7 +73,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
       state_.loss_scale = 1;   // small gradients may vanish; none overflows
       push_state();
       for (TimedProgram& t : timed) {
-        STW_TRY(check_cancelled());
+        check_in();
         if (t.program->inputs[Input::tokens] >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = seconds_now();
@@ -92,8 +93,8 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
   Status ran = ok();
   std::exception_ptr thrown;
   try {
-    ran = run();
-  } catch (...) {
+    ran = watched(Work::calibrate, WorkUnit::none, 0, run);
+  } catch (...) {   // no callback that may unwind its thread is called from there
     thrown = std::current_exception();
   }
   STW_TRY(fill(filling));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "planner/check_in.h"
 #include "planner/sizes.h"
 #include "src/clock.h"
 #include "src/elementary.h"
@@ -39,20 +40,33 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
   STW_TRY(t->check_loss());
-  STW_ASSIGN(pairs, pair_terms(t->plan().numerics.inputs.preference, t->options_.preference, t->options_.label_smoothing, t->options_.z_loss));
-  STW_TRY(t->memory_.take(plan.bytes.arena, plan.bytes.host, t->options_.arena, t->options_.arena_bytes));
-  STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
-  t->stream_ = std::move(stream);
-  STW_TRY(t->stream_->load(t->plan().numerics));
-  t->stream_->bind(t->execution_);
-  t->execution_.weight_decay = t->options_.weight_decay;
-  t->execution_.pairs = pairs;
-  t->use(t->planned_);
-  if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
-  STW_TRY(t->prepare());
-  Filling filling = t->filling_of_all();
-  STW_TRY(t->fill(filling));
+  uint64_t bytes = plan.bytes.arena;   // that are written: zeros, then parameters
+  for (const int p : t->model_->parameters()) bytes = size_add(bytes, t->graph().at(p).shape.elements() * sizeof(float));
+  STW_TRY(t->watched(Work::create_trainer, WorkUnit::bytes, bytes, [&] { return t->take_all(); }));
   return t;
+}
+
+Status Trainer::take_all() {
+  STW_ASSIGN(pairs, pair_terms(plan().numerics.inputs.preference, options_.preference, options_.label_smoothing, options_.z_loss));
+  STW_TRY(memory_.take(plan().bytes.arena, plan().bytes.host, options_.arena, options_.arena_bytes));
+  STW_ASSIGN(stream, device_.make_stream(plan().request.threads));
+  stream_ = std::move(stream);
+  STW_TRY(stream_->load(plan().numerics));
+  stream_->bind(execution_);
+  execution_.weight_decay = options_.weight_decay;
+  execution_.pairs = pairs;
+  use(planned_);
+  if (plan().numerics.precision == Precision::fp16) progress_.loss_scale = carried_.loss_scale = options_.loss_scale;
+  STW_TRY(prepare());
+  Filling filling = filling_of_all();
+  return fill(filling);
+}
+
+LongCall Trainer::long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier) {
+  const char* const message = work == Work::create_trainer ? "trainer: its creation was cancelled"
+                              : work == Work::save || work == Work::export_model ? "trainer: cancelled; what was being written is not there, and the files before are as they were"
+                                                                                 : "trainer: cancelled; it stands at the last completed step";
+  return LongCall({work, unit, 0, total, 0}, message, options_.watch, &cancels_, earlier);
 }
 
 Status Trainer::check_offload(const Plan& plan) const {
@@ -106,7 +120,13 @@ Status Trainer::prepare() {
 
 Status Trainer::fill(Filling& filling) {
   // Every page is touched now: what the plan promised is there from the first step on.
-  stream_->zero(memory_.arena(), plan().bytes.arena);
+  constexpr uint64_t at_once = 16 << 20;
+  const uint64_t bytes = plan().bytes.arena;
+  for (uint64_t done = 0; done < bytes; done += at_once) {
+    const uint64_t now = std::min(at_once, bytes - done);
+    check_in(now);
+    stream_->zero(memory_.arena() + done, now);
+  }
   if (memory_.host()) std::memset(memory_.host(), 0, plan().bytes.host);
   STW_TRY(filling.fill());
   return stream_->wait();
@@ -123,8 +143,13 @@ void Trainer::begin_evaluation(uint64_t samples) {
   progress_.evaluated_samples = 0;
 }
 void Trainer::count_evaluated(uint64_t samples) {
-  std::lock_guard lock(progress_mutex_);
-  progress_.evaluated_samples = std::min(progress_.evaluated_samples + samples, progress_.evaluation_samples);
+  uint64_t more = 0;
+  {
+    std::lock_guard lock(progress_mutex_);
+    more = std::min(samples, progress_.evaluation_samples - progress_.evaluated_samples);
+    progress_.evaluated_samples += more;
+  }
+  check_in(more);
 }
 
 Progress Trainer::progress() const {
@@ -142,11 +167,6 @@ Status Trainer::check_ready() const {
   STW_TRY(check_free());
   if (!broken_) return ok();
   return Error{Code::bad_state, "trainer: a step, restore, calibration or re-plan failed halfway; a restore makes it whole again"};
-}
-
-Status Trainer::check_cancelled() {
-  if (!cancelled_.exchange(false)) return ok();
-  return Error{Code::cancelled, "trainer: cancelled; it stands at the last completed step"};
 }
 
 void Trainer::begin_state(double learning_rate) {
@@ -191,6 +211,7 @@ void Trainer::carry_state() {
 
 std::string Trainer::non_finite_reason() {
   if (!std::isfinite(state_.loss_sum)) return "the loss is not finite";
+  const Unsupervised reading;   // the step is done
   const Arena& layout = planned_->programs.arena;
   for (const ParameterGradient& g : graph().gradients) {
     if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or used up
@@ -251,26 +272,49 @@ void Trainer::count_step(StepResult& result, double learning_rate) {
   result.step = progress_.step;
 }
 
+void Trainer::count_micro_step() {
+  {
+    std::lock_guard lock(progress_mutex_);
+    progress_.micro_steps_done += 1;
+  }
+  check_in(1);
+}
+
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
   STW_TRY(check_ready());
+  const bool was_created = as_created_;
+  auto result = watched(Work::step, WorkUnit::micro_steps, static_cast<uint64_t>(plan().accumulation_steps), [&] { return make_step(source, samples, learning_rate); });
+  // No parameter had changed: what updates them is not left halfway.
+  if (!result && result.error().code == Code::cancelled) broken_ = false, as_created_ = was_created;
+  return result;
+}
+
+Result<StepResult> Trainer::make_step(const SampleSource& source, uint64_t samples, double learning_rate) {
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::train);
+  {
+    std::lock_guard lock(progress_mutex_);
+    progress_.micro_steps = static_cast<uint64_t>(plan().accumulation_steps);
+    progress_.micro_steps_done = 0;
+  }
+  check_in();
   const double begin = seconds_now();
   const Programs& programs = planned_->programs;
   begin_state(learning_rate);
   const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
   const bool fused = plan().numerics.fused_update;
   for (uint64_t first = 0; first < global_batch(); first += m) {
-    STW_TRY(check_cancelled());
     const bool is_short = global_batch() - first < m;
     const Program& program = first == 0 ? programs.micro_first : is_short ? programs.micro_short : programs.micro_next;
     STW_TRY(load(program, source, first, samples));
     stream_->upload(&execution_.state->first_sample, &first, sizeof first);
-    if (fused) as_created_ = false, broken_ = true;   // from here on parameters change; there is no way back
+    if (fused) as_created_ = false, broken_ = true;   // parameters change in it; then there is no way back
+    if (fused && device_.is_cuda()) supervisor->commit();   // it is launched as a whole
     STW_TRY(stream_->run(execution_, program));
+    count_micro_step();
   }
-  if (!fused) STW_TRY(check_cancelled());
   STW_TRY(show_gradients());
+  if (device_.is_cuda() || options_.gradient_hook) supervisor->commit();   // the update is launched as a whole; the host has added up its gradients
   as_created_ = false;
   STW_TRY(stream_->run(execution_, programs.update));
   STW_TRY(pull_state());
@@ -335,14 +379,20 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   STW_TRY(check_ready());
   STW_TRY(check_dataset(dataset, Dataset::Part::evaluation));
+  const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
+  if (most > 0) batches = std::min(batches, ceil_div(most, global_batch()));
+  const uint64_t asked = size_mul(batches, global_batch()), samples = most > 0 ? std::min(most, asked) : asked;
+  begin_evaluation(samples);
+  return watched(Work::evaluate, WorkUnit::samples, samples, [&] { return make_evaluation(dataset, batches); });
+}
+
+Result<double> Trainer::make_evaluation(const Dataset& dataset, uint64_t batches) {
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
+  check_in();
   begin_state();
-  const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
-  if (most > 0) batches = std::min(batches, ceil_div(most, global_batch()));
-  const uint64_t asked = size_mul(batches, global_batch());
-  begin_evaluation(most > 0 ? std::min(most, asked) : asked);
+  const uint64_t most = dataset.evaluation_windows();
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
@@ -351,7 +401,6 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
       return ok();
     };
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {
-      STW_TRY(check_cancelled());
       STW_TRY(load(program, std::ref(source), first, global_batch()));
       STW_TRY(stream_->run(execution_, program));
       count_evaluated(std::min(static_cast<uint64_t>(program.samples), global_batch() - first));

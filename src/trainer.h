@@ -20,6 +20,7 @@
 #include "src/schedule.h"
 #include "src/timed_step.h"
 #include "src/trainer_memory.h"
+#include "src/watch.h"
 
 namespace stw {
 
@@ -33,6 +34,7 @@ struct Progress {
   double accuracy = 0;                 // of preferences: share of the last step's pairs that were in order
   uint64_t evaluation_samples = 0, evaluated_samples = 0;   // of the evaluation under way or the last one: in all, and given to the device
   uint64_t evaluation_targets = 0;   // of the last evaluation
+  uint64_t micro_steps = 0, micro_steps_done = 0;   // of the step under way or the last one: in all, and done
   double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
@@ -85,6 +87,7 @@ struct TrainerOptions {
   void* arena = nullptr;               // the host's, or null
   uint64_t arena_bytes = 0;
   std::function<bool(const GradientView&)> gradient_hook;   // false: the step fails
+  Watch* watch = nullptr;              // of its creation and of all that it does; the host's, or null
 };
 
 struct GenerateOptions {
@@ -135,6 +138,9 @@ class Trainer {
   // Overwrites a parameter from fp32 values.
   void write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
+  // Bytes that a plan for this trainer may take: what is free on the device now, and its own arena, which it gives back; of a host's arena,
+  // that. 0: unknown.
+  uint64_t memory_of_device() const;
   // Errors: bad_state where no other plan may be taken now.
   Status check_replan() const;
   // Goes on under another plan of the same model, batch and numerics. Errors: bad_state (another one; a gradient hook where
@@ -153,7 +159,10 @@ class Trainer {
   // Errors: bad_state after a step, restore, calibration or re-plan that failed halfway, and those of check_free.
   Status check_ready() const;
 
-  void cancel() { cancelled_ = true; }
+  // Any thread, also a signal handler.
+  void cancel() noexcept { cancels_.ask(); }
+  // What the calling thread does while it lives can be cancelled like a step. `unit`: what check_in() counts.
+  LongCall long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier = EarlierCancel::stops);
   Progress progress() const;
   const std::shared_ptr<const Planned>& planned() const { return planned_; }
   const Plan& plan() const { return planned_->plan; }
@@ -167,6 +176,7 @@ class Trainer {
  private:
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status prepare();
+  Status take_all();   // what creation takes and fills
   Status check_offload(const Plan& plan) const;
   Status check_loss() const;
   Status check_gradients() const;
@@ -210,7 +220,26 @@ class Trainer {
   // weights can no longer be read. Errors, which begin with `what`: bad_state where the trainer is not as it was created;
   // non_finite.
   Result<size_t> time_programs(std::vector<TimedProgram>& timed, const std::string& what);
-  Status check_cancelled();
+  // Runs `body` as a long call; a cancel is an error of its.
+  template <class Body>
+  auto watched(Work work, WorkUnit unit, uint64_t total, const Body& body, EarlierCancel earlier = EarlierCancel::stops) -> decltype(body()) {
+    const LongCall call = long_call(work, unit, total, earlier);
+    try {
+      return body();
+    } catch (const Cancelled& cancelled) {
+      return Error{Code::cancelled, cancelled.message};
+    }
+  }
+  Result<StepResult> make_step(const SampleSource& source, uint64_t samples, double learning_rate);
+  Result<double> make_evaluation(const Dataset& dataset, uint64_t batches);
+  Status write_all_reference(const Dataset& dataset, const std::string& path);
+  Result<uint64_t> make_text(const GenerateOptions& options);
+  Result<const float*> make_logits(const Text& text);
+  Status classify_all(std::span<const Text> texts, float* out);
+  Status write_checkpoint(const std::string& path);
+  Status read_checkpoint(const std::string& path);
+  void count_micro_step();
+  uint64_t saved_bytes() const;   // of a checkpoint's tensors
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
   Status check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference = true) const;
   Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
@@ -252,7 +281,7 @@ class Trainer {
   std::vector<float> logits_;          // where the host cannot read them in the arena, or not as fp32
   std::vector<uint16_t> short_logits_; // as they are in 16 bits
   CarriedState carried_;
-  std::atomic<bool> cancelled_ = false;
+  CancelFlag cancels_;
   bool broken_ = false;   // what failed had begun to overwrite, or has lost the arena
   bool lost_arena_ = false;   // by a re-plan; what creation puts there is to be put there again
   bool as_created_ = true;   // nothing has changed what fill() wrote

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/check_in.h"
 #include "src/filling.h"
 #include "src/trainer.h"
 
@@ -16,11 +17,16 @@ void Trainer::write_parameter(size_t parameter, uint64_t first, const float* val
 }
 
 Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece) {
-  if (const std::byte* there = stream_->on_host(from)) return piece({there, static_cast<size_t>(bytes)});
   constexpr uint64_t at_once = 1 << 20;
-  std::vector<std::byte> copy(static_cast<size_t>(std::min(bytes, at_once)));
-  for (uint64_t done = 0; done < bytes; done += copy.size()) {
-    const uint64_t n = std::min<uint64_t>(copy.size(), bytes - done);
+  const std::byte* const there = stream_->on_host(from);
+  std::vector<std::byte> copy(there ? 0 : static_cast<size_t>(std::min(bytes, at_once)));
+  for (uint64_t done = 0; done < bytes; done += at_once) {
+    const uint64_t n = std::min(at_once, bytes - done);
+    check_in(n);
+    if (there) {
+      STW_TRY(piece({there + done, static_cast<size_t>(n)}));
+      continue;
+    }
     STW_TRY(stream_->download(copy.data(), from + done, n));
     STW_TRY(piece({copy.data(), static_cast<size_t>(n)}));
   }

@@ -116,10 +116,12 @@ MUTATIONS = [
      [("args.x_stride > 0 ? args.x_stride : inputs;", "inputs;")],
      SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/llama_int8"),
     ("an update behind every micro-step", "src/trainer.cpp",
-     [("    STW_TRY(stream_->run(execution_, program));\n  }\n  if (!fused)",
-       "    STW_TRY(stream_->run(execution_, program));\n"
-       "    if (first + m < global_batch()) STW_TRY(stream_->run(execution_, programs.update));\n  }\n  if (!fused)")],
+     [("    STW_TRY(stream_->run(execution_, program));\n    count_micro_step();\n",
+       "    STW_TRY(stream_->run(execution_, program));\n    count_micro_step();\n"
+       "    if (first + m < global_batch()) STW_TRY(stream_->run(execution_, programs.update));\n")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+    ("a cancel in the middle of an update", "src/execute.cpp", [("if (supervisor && is_final(program.instructions[k])) supervisor->commit();", "")],
+     API_TESTS, "Watching.AStepTells*"),
     ("nothing behind the rows of a gradient", "kernels/cpu/cross_entropy.cpp",
      [("    return clear(args.vocabulary);", "    return;")],
      KERNEL_TESTS, "CrossEntropy.RowsMayLieFurtherApart"),

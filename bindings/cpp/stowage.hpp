@@ -259,6 +259,47 @@ class Device {
   std::shared_ptr<stw_device> open_;
 };
 
+/// Cancels long calls, one after the other, and tells how far they are: get() is for the `watch` of options. It outlives what uses it.
+class Watch {
+ public:
+  /// false: the call is cancelled.
+  using Notify = std::function<bool(const stw_watch_info& now)>;
+
+  explicit Watch(const stw_watch_options& options = made<stw_watch_options>()) : Watch(options, {}) {}
+  /// `notify` is called in the middle of a long call. What it throws cancels the call; rethrow() throws it on.
+  Watch(stw_watch_options options, Notify notify) {
+    if (notify) {
+      calls_ = std::make_unique<Calls>(Calls{std::move(notify), {}});
+      options.notify = [](void* user, const stw_watch_info* now) noexcept -> int32_t {
+        auto& calls = *static_cast<Calls*>(user);
+        return calls.thrown.guard([&] { return calls.notify(detail::copied(now)); });
+      };
+      options.user = calls_.get();
+    }
+    stw_watch* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_watch_create(&out, &options, error); });
+    owned_.reset(out);
+  }
+
+  stw_watch* get() const noexcept { return owned_.get(); }
+  /// From any thread, and from signal handlers: ends the call under way that uses the watch, or else the next one.
+  void cancel() const noexcept { stw_watch_cancel(get()); }
+  /// From any thread.
+  stw_watch_info state() const { return detail::info<stw_watch_info>([&](auto* out) { return stw_watch_query(get(), out); }); }
+  /// What `notify` threw last, if anything.
+  void rethrow() {
+    if (calls_) calls_->thrown.rethrow();
+  }
+
+ private:
+  struct Calls {
+    Notify notify;
+    detail::Thrown thrown;
+  };
+  std::unique_ptr<Calls> calls_;
+  detail::Owner<stw_watch, stw_watch_destroy> owned_;   // ends first
+};
+
 /// What is trained. It may end before what was made from it.
 class Model {
  public:

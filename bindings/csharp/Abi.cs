@@ -29,6 +29,22 @@ internal static unsafe class Abi
     public const int STW_NUMERIC = 7000;
     public const int STW_NON_FINITE = 7001;
     public const int STW_INTERNAL = 9000;
+    public const uint STW_WORK_NONE = 0;
+    public const uint STW_WORK_PLAN = 1;
+    public const uint STW_WORK_OPEN_DATASET = 2;
+    public const uint STW_WORK_CREATE_TRAINER = 3;
+    public const uint STW_WORK_STEP = 4;
+    public const uint STW_WORK_EVALUATE = 5;
+    public const uint STW_WORK_GENERATE = 6;
+    public const uint STW_WORK_CALIBRATE = 7;
+    public const uint STW_WORK_SAVE = 8;
+    public const uint STW_WORK_RESTORE = 9;
+    public const uint STW_WORK_EXPORT = 10;
+    public const uint STW_UNIT_NONE = 0;
+    public const uint STW_UNIT_BYTES = 1;
+    public const uint STW_UNIT_MICRO_STEPS = 2;
+    public const uint STW_UNIT_SAMPLES = 3;
+    public const uint STW_SET_INTERVAL = 1;
     public const uint STW_BACKEND_AUTO = 0;
     public const uint STW_BACKEND_CPU = 1;
     public const uint STW_BACKEND_CUDA = 2;
@@ -41,6 +57,7 @@ internal static unsafe class Abi
     public const uint STW_ISA_AVX512 = 3;
     public const uint STW_ISA_NEON = 4;
     public const uint STW_SET_DROPOUT = 1;
+    public const uint STW_SET_MODEL_SEED = 2;
     public const uint STW_ADAPTER_RANK_STABILISED = 1;
     public const uint STW_TASK_AUTOMATIC = 0;
     public const uint STW_TASK_LANGUAGE_MODEL = 1;
@@ -107,6 +124,7 @@ internal static unsafe class Abi
     public const uint STW_TOKENIZER_IDS = 2;
     public const uint STW_SET_DOCUMENT_END = 1;
     public const uint STW_SET_HELD_OUT = 2;
+    public const uint STW_SET_DATASET_SEED = 4;
     public const uint STW_MARK_TARGET = 1;
     public const uint STW_MARK_BEGIN = 2;
     public const uint STW_MARK_SECOND = 4;
@@ -128,6 +146,7 @@ internal static unsafe class Abi
     public const uint STW_SET_BETA2 = 8;
     public const uint STW_SET_MOMENTUM = 16;
     public const uint STW_SET_MARGIN = 32;
+    public const uint STW_SET_TRAINER_SEED = 64;
     public const uint STW_NON_FINITE_SKIP = 0;
     public const uint STW_NON_FINITE_STOP = 1;
     public const uint STW_SCHEDULE_COSINE = 0;
@@ -136,6 +155,7 @@ internal static unsafe class Abi
     public const uint STW_SCHEDULE_WSD = 3;
     public const uint STW_SCHEDULE_INVERSE_ROOT = 4;
     public const uint STW_SET_MIN_RATE = 1;
+    public const uint STW_SET_GENERATE_SEED = 1;
     public const uint STW_PROFILE_BYTES = 16384;
     public const uint STW_TENSOR_PARAMETER = 0;
     public const uint STW_TENSOR_GRADIENT = 1;
@@ -161,6 +181,13 @@ internal static unsafe class Abi
     public struct stw_trainer
     {
     }
+
+    public struct stw_watch
+    {
+    }
+
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    public delegate int stw_watch_fn(void* user, stw_watch_info* now);
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public delegate void stw_log_fn(void* user, int level, byte* component, byte* message);
@@ -199,6 +226,49 @@ internal static unsafe class Abi
         public static stw_error Sized()
         {
             return new stw_error { struct_size = (uint)sizeof(stw_error) };
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public struct stw_watch_info
+    {
+        public uint struct_size;
+        /// <summary>STW_WORK_*</summary>
+        public uint work;
+        /// <summary>STW_UNIT_*</summary>
+        public uint unit;
+        public uint reserved;
+        /// <summary>of `unit`; where nothing is under way, of the last call</summary>
+        public ulong done;
+        /// <summary>0: unknown</summary>
+        public ulong total;
+        /// <summary>of the whole, 0 to 1; within a micro-step it follows the ops (CPU). 0 where the total is unknown</summary>
+        public double share;
+
+        /// <summary>Zero, but for its size.</summary>
+        public static stw_watch_info Sized()
+        {
+            return new stw_watch_info { struct_size = (uint)sizeof(stw_watch_info) };
+        }
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public struct stw_watch_options
+    {
+        public uint struct_size;
+        /// <summary>STW_SET_INTERVAL</summary>
+        public uint set_mask;
+        /// <summary>NULL: the host polls by stw_watch_query, or only cancels</summary>
+        public IntPtr notify;
+        public void* user;
+        /// <summary>between two calls of `notify`; a call that takes no longer is not told of. Unset: 100; 0: after every piece</summary>
+        public uint interval_milliseconds;
+        public uint reserved;
+
+        /// <summary>Zero, but for its size.</summary>
+        public static stw_watch_options Sized()
+        {
+            return new stw_watch_options { struct_size = (uint)sizeof(stw_watch_options) };
         }
     }
 
@@ -318,7 +388,7 @@ internal static unsafe class Abi
         public UIntPtr config_json_size;
         /// <summary>a .safetensors file, or a folder with one or with an index (of several files without an index the one named model.safetensors); NULL: those of the source folder if it has any, else random values drawn from `seed`</summary>
         public byte* weights;
-        /// <summary>0: 1337</summary>
+        /// <summary>unset: 1337</summary>
         public ulong seed;
         /// <summary>replaces all rates of the config; unset: those</summary>
         public float dropout;
@@ -436,7 +506,7 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_RESERVE</summary>
         public uint set_mask;
-        /// <summary>bounds the peak; 0: what the device has (device_memory, or the profile's, or for a CPU what is available on this machine now)</summary>
+        /// <summary>bounds the peak, as in stw_trainer_replan; 0: all that the device has: device_memory, or the profile's, or for a CPU what is available on this machine now</summary>
         public ulong memory_bytes;
         /// <summary>samples of one optimizer step; required</summary>
         public ulong global_batch;
@@ -488,6 +558,8 @@ internal static unsafe class Abi
         public uint quantize_embeddings;
         /// <summary>STW_PREFERENCE_*: the same</summary>
         public uint preference;
+        /// <summary>of this call; NULL: none</summary>
+        public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_plan_options Sized()
@@ -776,9 +848,9 @@ internal static unsafe class Abi
         public ulong vocabulary;
         /// <summary>tokens of a sample</summary>
         public ulong sequence;
-        /// <summary>of the windows; 0: 1337</summary>
+        /// <summary>of the windows; unset: 1337</summary>
         public ulong seed;
-        /// <summary>STW_SET_DOCUMENT_END, STW_SET_HELD_OUT</summary>
+        /// <summary>STW_SET_DOCUMENT_END, STW_SET_HELD_OUT, STW_SET_DATASET_SEED</summary>
         public uint set_mask;
         /// <summary>1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn, and samples hold whole pairs, none longer than `sequence` + 1 tokens</summary>
         public uint pairs;
@@ -807,6 +879,8 @@ internal static unsafe class Abi
         public uint in_order;
         /// <summary>0</summary>
         public uint reserved;
+        /// <summary>of this call; NULL: none</summary>
+        public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_options Sized()
@@ -877,6 +951,10 @@ internal static unsafe class Abi
         public ulong evaluated_samples;
         /// <summary>that evaluation_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs</summary>
         public ulong evaluation_targets;
+        /// <summary>of the step under way, or of the last one: in all</summary>
+        public ulong micro_steps;
+        /// <summary>how many of them have been given to the device; on the CPU they are computed then</summary>
+        public ulong micro_steps_done;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_progress Sized()
@@ -914,7 +992,7 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint set_mask;
-        /// <summary>of dropout; 0: 1337</summary>
+        /// <summary>of dropout; unset: 1337</summary>
         public ulong seed;
         /// <summary>adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99</summary>
         public float beta1;
@@ -954,6 +1032,8 @@ internal static unsafe class Abi
         /// <summary>0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)</summary>
         public float answer_share;
         public uint reserved;
+        /// <summary>of its creation and of every call that names it, as long as it lives; NULL: none</summary>
+        public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_trainer_options Sized()
@@ -1055,13 +1135,16 @@ internal static unsafe class Abi
         public ulong out_capacity;
         /// <summary>0: the most probable token</summary>
         public double temperature;
-        /// <summary>0: 1337</summary>
+        /// <summary>unset: 1337</summary>
         public ulong seed;
         /// <summary>tokens of which any ends the answer, such as the model's end of text; it is the last in `out`</summary>
         public int* stop;
         public ulong stop_count;
         /// <summary>of the top_k at `temperature`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1</summary>
         public double top_p;
+        /// <summary>STW_SET_GENERATE_SEED</summary>
+        public uint set_mask;
+        public uint reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_generate_options Sized()
@@ -1078,6 +1161,18 @@ internal static unsafe class Abi
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern byte* stw_status_name(int status);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_watch_create(stw_watch** @out, stw_watch_options* options, stw_error* error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern void stw_watch_destroy(stw_watch* watch);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern void stw_watch_cancel(stw_watch* watch);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_watch_query(stw_watch* watch, stw_watch_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_device_at(UIntPtr index, stw_device_info* @out, stw_error* error);

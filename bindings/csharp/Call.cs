@@ -6,7 +6,7 @@ using static Stowage.Abi;
 namespace Stowage
 {
     /// <summary>
-    /// A call of a trainer that computes, for one thread at a time. A token stops it before its next micro-step, and nothing after it: where the call was
+    /// A call of a trainer that computes, for one thread at a time. A token stops it, and nothing after it: where the call was
     /// over by then, the cancel that waits for the next one is taken back. What callbacks threw goes on from here.
     /// </summary>
     internal sealed unsafe class Call : IDisposable

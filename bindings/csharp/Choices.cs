@@ -245,6 +245,46 @@ namespace Stowage
         Calibrate = STW_PHASE_CALIBRATE,
     }
 
+    /// <summary>What long call is under way.</summary>
+    public enum Work : uint
+    {
+        /// <summary>STW_WORK_NONE</summary>
+        None = STW_WORK_NONE,
+        /// <summary>STW_WORK_PLAN</summary>
+        Plan = STW_WORK_PLAN,
+        /// <summary>STW_WORK_OPEN_DATASET</summary>
+        OpenDataset = STW_WORK_OPEN_DATASET,
+        /// <summary>STW_WORK_CREATE_TRAINER</summary>
+        CreateTrainer = STW_WORK_CREATE_TRAINER,
+        /// <summary>STW_WORK_STEP</summary>
+        Step = STW_WORK_STEP,
+        /// <summary>STW_WORK_EVALUATE</summary>
+        Evaluate = STW_WORK_EVALUATE,
+        /// <summary>STW_WORK_GENERATE</summary>
+        Generate = STW_WORK_GENERATE,
+        /// <summary>STW_WORK_CALIBRATE</summary>
+        Calibrate = STW_WORK_CALIBRATE,
+        /// <summary>STW_WORK_SAVE</summary>
+        Save = STW_WORK_SAVE,
+        /// <summary>STW_WORK_RESTORE</summary>
+        Restore = STW_WORK_RESTORE,
+        /// <summary>STW_WORK_EXPORT</summary>
+        Export = STW_WORK_EXPORT,
+    }
+
+    /// <summary>What is counted of it.</summary>
+    public enum Unit : uint
+    {
+        /// <summary>STW_UNIT_NONE</summary>
+        None = STW_UNIT_NONE,
+        /// <summary>STW_UNIT_BYTES</summary>
+        Bytes = STW_UNIT_BYTES,
+        /// <summary>STW_UNIT_MICRO_STEPS</summary>
+        MicroSteps = STW_UNIT_MICRO_STEPS,
+        /// <summary>STW_UNIT_SAMPLES</summary>
+        Samples = STW_UNIT_SAMPLES,
+    }
+
     /// <summary>Why a step updated nothing.</summary>
     public enum SkipReason : uint
     {

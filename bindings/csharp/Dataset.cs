@@ -12,8 +12,8 @@ namespace Stowage
         public long Vocabulary { get; set; }
         /// <summary>Tokens of a sample.</summary>
         public long Sequence { get; set; }
-        /// <summary>Of the windows; 0: 1337.</summary>
-        public ulong Seed { get; set; }
+        /// <summary>Of the windows; null: 1337.</summary>
+        public ulong? Seed { get; set; }
         /// <summary>The token that ends a document; for plans with Positions.</summary>
         public long? DocumentEnd { get; set; }
         /// <summary>A file with a byte of <see cref="Marks"/> for each token.</summary>
@@ -40,6 +40,8 @@ namespace Stowage
         public bool MaskWholeWords { get; set; }
         /// <summary>Without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end.</summary>
         public bool InOrder { get; set; }
+        /// <summary>Of the opening.</summary>
+        public Watch Watch { get; set; }
     }
 
     /// <summary>What is known of a file of tokens.</summary>
@@ -85,11 +87,11 @@ namespace Stowage
             given.tokenizer = (uint)options.Tokenizer;
             given.vocabulary = Numbers.Unsigned(options.Vocabulary, nameof(options.Vocabulary));
             given.sequence = Numbers.Unsigned(options.Sequence, nameof(options.Sequence));
-            given.seed = options.Seed;
+            given.seed = options.Seed ?? 0;
             given.pairs = Numbers.Flag(options.Pairs);
             given.document_end = Numbers.Unsigned(options.DocumentEnd ?? 0, nameof(options.DocumentEnd));
             given.held_out = options.HeldOut ?? 0;
-            given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0);
+            given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0) | (options.Seed != null ? STW_SET_DATASET_SEED : 0);
             given.label_count = Numbers.Unsigned(options.LabelCount, nameof(options.LabelCount));
             given.task = (uint)options.Task;
             given.mask_rate = options.MaskRate;
@@ -108,7 +110,10 @@ namespace Stowage
                 given.marks = texts.Of(options.Marks);
                 given.labels = texts.Of(options.Labels);
                 given.reference = texts.Of(options.Reference);
-                Errors.Check(stw_dataset_open(&made, &given, &error), &error);
+                given.watch = texts.Of(options.Watch);
+                int status = stw_dataset_open(&made, &given, &error);
+                options.Watch?.TakeFailure()?.Throw();
+                Errors.Check(status, &error);
             }
             return made;
         }

@@ -13,8 +13,8 @@ namespace Stowage
         public string ConfigJson { get; set; }
         /// <summary>A .safetensors file or a folder; null: those of the source folder if it has any, else random values drawn from Seed.</summary>
         public string Weights { get; set; }
-        /// <summary>0: 1337.</summary>
-        public ulong Seed { get; set; }
+        /// <summary>null: 1337.</summary>
+        public ulong? Seed { get; set; }
         /// <summary>Replaces all rates of the config.</summary>
         public float? Dropout { get; set; }
         /// <summary>A folder of adapters (LoRA) to go on with.</summary>
@@ -133,10 +133,11 @@ namespace Stowage
         private static stw_model* Create(ModelOptions options)
         {
             stw_model_options given = stw_model_options.Sized();
-            given.seed = options.Seed;
+            given.seed = options.Seed ?? 0;
+            given.set_mask = options.Seed != null ? STW_SET_MODEL_SEED : 0;
             if (options.Dropout != null)
             {
-                given.set_mask = STW_SET_DROPOUT;
+                given.set_mask |= STW_SET_DROPOUT;
                 given.dropout = options.Dropout.Value;
             }
             given.adapter_rank = Numbers.Unsigned(options.AdapterRank, nameof(options.AdapterRank));

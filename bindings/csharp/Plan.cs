@@ -30,6 +30,7 @@ namespace Stowage
             {
                 stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
                 int status = stw_plan_create(&made, (stw_model*)of.Pointer, &given, &error);
+                options.Watch?.TakeFailure()?.Throw();
                 if (status == STW_OVER_BUDGET)
                     throw new OverBudgetException(&error, made == null ? null : new Plan(made));
                 Errors.Check(status, &error);
@@ -62,7 +63,9 @@ namespace Stowage
             using (var texts = new Texts())
             {
                 stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
-                Errors.Check(stw_plan_longest_sequence((stw_model*)of.Pointer, &given, &longest, &error), &error);
+                int status = stw_plan_longest_sequence((stw_model*)of.Pointer, &given, &longest, &error);
+                options.Watch?.TakeFailure()?.Throw();
+                Errors.Check(status, &error);
             }
             return Numbers.Of(longest);
         }

@@ -87,6 +87,8 @@ namespace Stowage
         public Quantize QuantizeEmbeddings { get; set; }
         /// <summary>Of pairs of documents, whose batches bring positions without Positions.</summary>
         public Preference Preference { get; set; }
+        /// <summary>Of the planning.</summary>
+        public Watch Watch { get; set; }
 
         /// <summary>As C has them; what they say nothing of is the device's, if there is one.</summary>
         internal unsafe stw_plan_options Given(Texts texts, Device on)
@@ -126,6 +128,7 @@ namespace Stowage
             given.quantize = (uint)Quantize;
             given.quantize_embeddings = (uint)QuantizeEmbeddings;
             given.preference = (uint)Preference;
+            given.watch = texts.Of(Watch);
             return given;
         }
     }

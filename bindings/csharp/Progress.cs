@@ -61,6 +61,8 @@ namespace Stowage
             EvaluationSamples = Numbers.Of(told.evaluation_samples);
             EvaluatedSamples = Numbers.Of(told.evaluated_samples);
             EvaluationTargets = Numbers.Of(told.evaluation_targets);
+            MicroSteps = Numbers.Of(told.micro_steps);
+            MicroStepsDone = Numbers.Of(told.micro_steps_done);
         }
 
         /// <summary>What it is doing.</summary>
@@ -99,5 +101,9 @@ namespace Stowage
         public long EvaluatedSamples { get; }
         /// <summary>That EvaluationLoss is the mean over.</summary>
         public long EvaluationTargets { get; }
+        /// <summary>Of the step under way or the last one: in all.</summary>
+        public long MicroSteps { get; }
+        /// <summary>How many of them have been given to the device.</summary>
+        public long MicroStepsDone { get; }
     }
 }

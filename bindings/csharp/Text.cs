@@ -10,6 +10,7 @@ namespace Stowage
     {
         private static readonly UTF8Encoding Strict = new UTF8Encoding(false, true);
         private readonly List<IntPtr> taken = new List<IntPtr>();
+        private readonly List<Held> held = new List<Held>();
 
         /// <summary>null stays NULL.</summary>
         public byte* Of(string text)
@@ -50,8 +51,20 @@ namespace Stowage
             return (void*)memory;
         }
 
+        /// <summary>A watch's address, which holds until all is given back; null stays NULL.</summary>
+        public Abi.stw_watch* Of(Watch watch)
+        {
+            if (watch == null)
+                return null;
+            held.Add(watch.Hold());
+            return (Abi.stw_watch*)held[held.Count - 1].Pointer;
+        }
+
         public void Dispose()
         {
+            foreach (Held one in held)
+                one.Dispose();
+            held.Clear();
             foreach (IntPtr memory in taken)
                 Marshal.FreeHGlobal(memory);
             taken.Clear();

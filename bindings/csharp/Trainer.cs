@@ -20,6 +20,7 @@ namespace Stowage
         private readonly IReadOnlyList<TensorInfo> tensors;
         private readonly long labels, sequence;
         private readonly bool labelsTokens;
+        private readonly Watch watch;
 
         /// <summary>Numbers that logits have.</summary>
         internal long Classes { get; }
@@ -47,6 +48,7 @@ namespace Stowage
                 hook.Enter(ref given);
             }
             host = Numbers.Given(device, nameof(device)).Calls;
+            watch = asked.Watch;
             stw_trainer* made = null;
             stw_error error = stw_error.Sized();
             HookCalls called = hook;   // not this: what it holds must not hold it
@@ -56,7 +58,19 @@ namespace Stowage
                 using (Held of = model.Hold())
                 using (Held by = plan.Hold())
                 {
+                    NativeHandle watched = null;
+                    if (watch != null)
+                        using (Held seen = watch.Hold())
+                        {
+                            bool isWatched = false;
+                            watched = seen.Handle;
+                            watched.DangerousAddRef(ref isWatched);   // the watch ends after its trainer
+                            given.watch = (stw_watch*)seen.Pointer;
+                        }
                     int status = stw_trainer_create(&made, (stw_device*)on.Pointer, (stw_model*)of.Pointer, (stw_plan*)by.Pointer, &given, &error);
+                    if (status != STW_OK)
+                        watched?.DangerousRelease();
+                    watch?.TakeFailure()?.Throw();
                     Errors.Check(status, &error, host.Take());
                     NativeHandle lent = on.Handle;
                     bool isLent = false;
@@ -65,6 +79,7 @@ namespace Stowage
                     {
                         stw_trainer_destroy((stw_trainer*)pointer);
                         called?.End();
+                        watched?.DangerousRelease();
                         lent.DangerousRelease();
                     });
                 }
@@ -79,7 +94,7 @@ namespace Stowage
         /// <summary>What the hook threw in the call that is over.</summary>
         internal ExceptionDispatchInfo TakeFailure()
         {
-            return hook?.Take();
+            return hook?.Take() ?? watch?.TakeFailure();
         }
 
         /// <summary>What the host's memory threw.</summary>
@@ -150,7 +165,8 @@ namespace Stowage
             given.top_k = Numbers.Unsigned(options.TopK, nameof(options.TopK));
             given.top_p = options.TopP;
             given.temperature = options.Temperature;
-            given.seed = options.Seed;
+            given.seed = options.Seed ?? 0;
+            given.set_mask = options.Seed != null ? STW_SET_GENERATE_SEED : 0;
             ulong count;
             stw_error error = stw_error.Sized();
             fixed (int* asked = prompt, stop = ends, to = made)

@@ -7,8 +7,8 @@ namespace Stowage
     /// <summary>stw_trainer_options; null: the optimizer's own.</summary>
     public sealed class TrainerOptions
     {
-        /// <summary>Of dropout; 0: 1337.</summary>
-        public ulong Seed { get; set; }
+        /// <summary>Of dropout; null: 1337.</summary>
+        public ulong? Seed { get; set; }
         /// <summary>AdamW, Muon, Lion.</summary>
         public float? Beta1 { get; set; }
         /// <summary>AdamW, Muon, Lion.</summary>
@@ -47,11 +47,13 @@ namespace Stowage
         public float? Margin { get; set; }
         /// <summary>How often the chosen document's mean token loss is added to a preference's.</summary>
         public float AnswerShare { get; set; }
+        /// <summary>Of the creation, and of all that the trainer does.</summary>
+        public Watch Watch { get; set; }
 
         internal unsafe stw_trainer_options Given()
         {
             stw_trainer_options given = stw_trainer_options.Sized();
-            given.seed = Seed;
+            given.seed = Seed ?? 0;
             given.beta1 = Beta1 ?? 0;
             given.beta2 = Beta2 ?? 0;
             given.epsilon = Epsilon;
@@ -70,7 +72,7 @@ namespace Stowage
             given.beta = Beta;
             given.margin = Margin ?? 0;
             given.answer_share = AnswerShare;
-            given.set_mask = (Beta1 != null ? STW_SET_BETA1 : 0) | (Beta2 != null ? STW_SET_BETA2 : 0) | (WeightDecay != null ? STW_SET_WEIGHT_DECAY : 0) |
+            given.set_mask = (Seed != null ? STW_SET_TRAINER_SEED : 0) | (Beta1 != null ? STW_SET_BETA1 : 0) | (Beta2 != null ? STW_SET_BETA2 : 0) | (WeightDecay != null ? STW_SET_WEIGHT_DECAY : 0) |
                              (ClipNorm != null ? STW_SET_CLIP_NORM : 0) | (Momentum != null ? STW_SET_MOMENTUM : 0) | (Margin != null ? STW_SET_MARGIN : 0);
             return given;
         }
@@ -127,8 +129,8 @@ namespace Stowage
         public double TopP { get; set; }
         /// <summary>0: the most probable token.</summary>
         public double Temperature { get; set; }
-        /// <summary>0: 1337.</summary>
-        public ulong Seed { get; set; }
+        /// <summary>null: 1337.</summary>
+        public ulong? Seed { get; set; }
         /// <summary>Tokens of which any ends the answer, and is the last one then.</summary>
         public IReadOnlyList<int> Stop { get; set; }
     }

@@ -19,6 +19,7 @@ type calls struct {
 	executor Executor
 	hook     func(*Gradients) error
 	progress func(Progress) bool
+	notify   func(WatchState) bool
 	onHost   bool
 	failed   error
 	panicked any

@@ -15,9 +15,9 @@ import (
 // DatasetOptions are stw_dataset_options.
 type DatasetOptions struct {
 	Tokenizer   Tokenizer
-	Vocabulary  uint64 // every id must be smaller
-	Sequence    uint64 // tokens of a sample
-	Seed        uint64 // of the windows; 0: 1337
+	Vocabulary  uint64  // every id must be smaller
+	Sequence    uint64  // tokens of a sample
+	Seed        *uint64 // of the windows; nil: 1337
 	DocumentEnd *uint64
 	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
 	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token; of TaskLabels and TaskNumber LabelCount float32
@@ -32,7 +32,8 @@ type DatasetOptions struct {
 	MaskToken      uint64
 	TokenKinds     []byte
 	MaskWholeWords bool
-	InOrder        bool // without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end
+	InOrder        bool   // without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end
+	Watch          *Watch // of the opening; nil: none
 }
 
 // DatasetInfo is what is known of a file of tokens.
@@ -56,7 +57,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	var given texts
 	defer func() { given.free() }()
 	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})), tokenizer: C.uint32_t(options.Tokenizer),
-		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence), seed: C.uint64_t(options.Seed),
+		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence),
 		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
 	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate), C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
@@ -69,6 +70,10 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		defer C.free(kinds)
 		asked.token_kinds = (*C.uint8_t)(kinds)
 	}
+	if options.Seed != nil {
+		asked.set_mask |= C.STW_SET_DATASET_SEED
+		asked.seed = C.uint64_t(*options.Seed)
+	}
 	if options.DocumentEnd != nil {
 		asked.set_mask |= C.STW_SET_DOCUMENT_END
 		asked.document_end = C.uint64_t(*options.DocumentEnd)
@@ -77,9 +82,14 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		asked.set_mask |= C.STW_SET_HELD_OUT
 		asked.held_out = C.double(*options.HeldOut)
 	}
+	watch, err := options.Watch.begin()
+	if err != nil {
+		return nil, err
+	}
+	asked.watch = watch
 	var pointer *C.stw_dataset
 	told := newError()
-	if err := check(C.stw_dataset_open(&pointer, &asked, &told), &told); err != nil {
+	if err := options.Watch.finish(check(C.stw_dataset_open(&pointer, &asked, &told), &told)); err != nil {
 		return nil, err
 	}
 	dataset := &Dataset{handle[*C.stw_dataset]{pointer: pointer, end: func(p *C.stw_dataset) { C.stw_dataset_close(p) }}}

@@ -102,6 +102,7 @@ stw_status stowage_go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, 
 static void log_to_go(void *user, int32_t level, const char *component, const char *message) { stowageGoLog(user, level, (char *)component, (char *)message); }
 static int32_t hook_of_go(void *user, const stw_gradients *gradients) { return stowageGoHook(user, (stw_gradients *)gradients); }
 static int32_t progress_of_go(void *user, const stw_progress *now) { return stowageGoProgress(user, (stw_progress *)now); }
+static int32_t notify_of_go(void *user, const stw_watch_info *now) { return stowageGoNotify(user, (stw_watch_info *)now); }
 
 void stowage_go_set_log(stw_device_options *options, void *user) {
   options->log = log_to_go;
@@ -129,4 +130,9 @@ void stowage_go_set_hook(stw_trainer_options *options, void *user) {
 void stowage_go_set_progress(stw_run_options *options, void *user) {
   options->progress = progress_of_go;
   options->progress_user = user;
+}
+
+void stowage_go_set_notify(stw_watch_options *options, void *user) {
+  options->notify = notify_of_go;
+  options->user = user;
 }

@@ -32,3 +32,4 @@ void stowage_go_set_memory(stw_device_options *options, void *user);
 void stowage_go_set_executor(stw_device_options *options, void *user);
 void stowage_go_set_hook(stw_trainer_options *options, void *user);
 void stowage_go_set_progress(stw_run_options *options, void *user);
+void stowage_go_set_notify(stw_watch_options *options, void *user);

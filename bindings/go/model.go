@@ -12,10 +12,10 @@ import (
 
 // ModelOptions are stw_model_options.
 type ModelOptions struct {
-	Source     string // a folder with config.json, a config.json, or the name of a preset such as "nano"
-	ConfigJSON string // instead of Source: the text of a config.json
-	Weights    string // a .safetensors file or a folder; "": those of the source folder if it has any, else random values drawn from Seed
-	Seed       uint64 // 0: 1337
+	Source     string  // a folder with config.json, a config.json, or the name of a preset such as "nano"
+	ConfigJSON string  // instead of Source: the text of a config.json
+	Weights    string  // a .safetensors file or a folder; "": those of the source folder if it has any, else random values drawn from Seed
+	Seed       *uint64 // nil: 1337
 	Dropout    *float32
 
 	Adapter               string // a folder of adapters (LoRA) to go on with
@@ -78,11 +78,16 @@ func NewModel(options ModelOptions) (*Model, error) {
 	defer func() { given.free() }()
 	asked := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})), source: given.of(options.Source),
 		config_json: given.of(options.ConfigJSON), config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
-		seed: C.uint64_t(options.Seed), adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
+		adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
 		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha), adapter_dropout: C.float(options.AdapterDropout),
 		label_count: C.size_t(labels), label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
+	if options.Seed != nil {
+		asked.set_mask |= C.STW_SET_MODEL_SEED
+		asked.seed = C.uint64_t(*options.Seed)
+	}
 	if options.Dropout != nil {
-		asked.set_mask, asked.dropout = C.STW_SET_DROPOUT, C.float(*options.Dropout)
+		asked.set_mask |= C.STW_SET_DROPOUT
+		asked.dropout = C.float(*options.Dropout)
 	}
 	if options.AdapterRankStabilised {
 		asked.adapter_flags = C.STW_ADAPTER_RANK_STABILISED

@@ -49,6 +49,7 @@ type PlanOptions struct {
 	Quantize           Quantize
 	QuantizeEmbeddings Quantize
 	Preference         Preference // of pairs of documents, whose batches bring positions without Positions
+	Watch              *Watch     // of the planning; nil: none
 }
 
 // PlanInfo is what a plan says. Bytes are those at the moment of the peak; Parameters to Padding add up to Arena.
@@ -185,8 +186,13 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 			groups[i] = o.Groups[i].asked(&given)
 		}
 	}
+	watch, err := o.Watch.begin()
+	if err != nil {
+		return err
+	}
+	asked.watch = watch
 	told := newError()
-	return check(call(&asked, &told), &told)
+	return o.Watch.finish(check(call(&asked, &told), &told))
 }
 
 func (g *ParameterGroup) asked(given *texts) C.stw_parameter_group {

@@ -15,7 +15,7 @@ import (
 
 // TrainerOptions are stw_trainer_options; nil: the optimizer's own.
 type TrainerOptions struct {
-	Seed         uint64 // of dropout; 0: 1337
+	Seed         *uint64 // of dropout; nil: 1337
 	Beta1, Beta2 *float32
 	Epsilon      float32 // 0: 1e-8
 	WeightDecay  *float32
@@ -36,6 +36,8 @@ type TrainerOptions struct {
 	// Arena is the host's memory, none of Go's, of ArenaBytes, at least PlanInfo.Arena, at a multiple of 256, until the trainer is closed; nil: allocated.
 	Arena      unsafe.Pointer
 	ArenaBytes uint64
+	// Watch is of the creation and of all that the trainer does; nil: none.
+	Watch *Watch
 }
 
 // RunOptions are stw_run_options.
@@ -59,7 +61,7 @@ type GenerateOptions struct {
 	TopK        int     // 0: all
 	TopP        float64 // 0: all
 	Temperature float64
-	Seed        uint64  // 0: 1337
+	Seed        *uint64 // nil: 1337
 	Stop        []int32 // any of them ends the answer, and is the last one then
 }
 
@@ -98,6 +100,7 @@ type Progress struct {
 	Accuracy                                   float64 // of a preference, of the last step
 	EvaluationSamples, EvaluatedSamples        uint64  // of the evaluation under way or the last one: in all, and given to the device
 	EvaluationTargets                          uint64  // that EvaluationLoss is the mean over
+	MicroSteps, MicroStepsDone                 uint64  // of the step under way or the last one: in all, and given to the device
 }
 
 // Tensor is a copy of one of a trainer's.
@@ -112,9 +115,10 @@ type Tensor struct {
 type Trainer struct {
 	handle[*C.stw_trainer]
 	calls    *calls
-	labels   int  // of a classifier
-	ofTokens bool // its labels
-	classes  int  // of its labels, or of tokens
+	watch    *Watch // nil: none
+	labels   int    // of a classifier
+	ofTokens bool   // its labels
+	classes  int    // of its labels, or of tokens
 	sequence int
 	tensors  []TensorInfo
 }
@@ -142,7 +146,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	if checked.err != nil {
 		return nil, checked.err
 	}
-	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), seed: C.uint64_t(options.Seed), epsilon: C.float(options.Epsilon),
+	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), epsilon: C.float(options.Epsilon),
 		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
 		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
 		answer_share: C.float(options.AnswerShare), arena: options.Arena, arena_bytes: C.uint64_t(options.ArenaBytes)}
@@ -158,8 +162,12 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 			asked.set_mask |= one.bit
 		}
 	}
+	if options.Seed != nil {
+		asked.set_mask |= C.STW_SET_TRAINER_SEED
+		asked.seed = C.uint64_t(*options.Seed)
+	}
 	info := model.Info()
-	made := &Trainer{labels: info.Labels, ofTokens: info.Task == TaskTokenLabel, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
+	made := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if made.labels > 0 {
 		made.classes = made.labels
 	}
@@ -167,17 +175,26 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		made.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
 		C.stowage_go_set_hook(&asked, made.calls.register())
 	}
-	told := newError()
-	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told), &told); err != nil {
+	watch, err := made.watch.begin() // as long as the trainer lives
+	if err != nil {
 		made.calls.release()
 		return nil, err
 	}
+	asked.watch = watch
+	told := newError()
+	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told), &told); err != nil {
+		made.calls.release()
+		return nil, made.watch.finish(err)
+	}
 	on.lend()
-	called := made.calls // not of made itself, which would then be kept by what it holds
+	called, watched := made.calls, made.watch // not of made itself, which would then be kept by what it holds
 	made.end = func(p *C.stw_trainer) {
 		C.stw_trainer_destroy(p)
 		called.release()
 		on.release()
+		if watched != nil {
+			watched.done()
+		}
 	}
 	runtime.SetFinalizer(made, func(t *Trainer) { t.Close() })
 	return made, nil
@@ -199,7 +216,11 @@ func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.st
 	}
 	defer t.done()
 	told := newError()
-	return t.calls.explain(check(made(pointer, &told), &told))
+	err = check(made(pointer, &told), &told)
+	if t.watch != nil {
+		err = t.watch.calls.explain(err)
+	}
+	return t.calls.explain(err)
 }
 
 func (b *Batch) check(labels int) error {
@@ -349,7 +370,10 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 	}
 	out := make([]int32, options.Count)
 	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: top,
-		temperature: C.double(options.Temperature), top_p: C.double(options.TopP), seed: C.uint64_t(options.Seed)}
+		temperature: C.double(options.Temperature), top_p: C.double(options.TopP)}
+	if options.Seed != nil {
+		asked.set_mask, asked.seed = C.STW_SET_GENERATE_SEED, C.uint64_t(*options.Seed)
+	}
 	var count C.uint64_t
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),
@@ -473,7 +497,7 @@ func (t *Trainer) Timeline(path string) error {
 	})
 }
 
-// Cancel stops what is under way before its next micro-step, or else what comes next. From any goroutine.
+// Cancel ends what is under way, within a step, too, or else what comes next. From any goroutine.
 func (t *Trainer) Cancel() {
 	if pointer, err := t.use("Trainer"); err == nil {
 		defer t.done()
@@ -498,7 +522,8 @@ func progressOf(t *C.stw_progress) Progress {
 		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds), TokensPerSecond: float64(t.tokens_per_second),
 		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
 		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy), EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples),
-		EvaluationTargets: uint64(t.evaluation_targets)}
+		EvaluationTargets: uint64(t.evaluation_targets),
+		MicroSteps:        uint64(t.micro_steps), MicroStepsDone: uint64(t.micro_steps_done)}
 }
 
 // Tensor copies a parameter, by its index among Model.Tensors, or its gradient or states. It answers Unsupported where it is not stored as one

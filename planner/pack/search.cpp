@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/check_in.h"
+
 namespace stw {
 
 namespace {
@@ -81,6 +83,7 @@ PackSearch::Outcome PackSearch::run(uint64_t node_limit, Style style, bool varie
       continue;
     }
     if (nodes_ >= last_node) return Outcome::out_of_nodes;
+    check_in();
     nodes_ += 1 + static_cast<uint64_t>(part.end - part.begin) / sections_of_a_node;
     if (!advance(open(part) ? static_cast<int>(frames_.size()) - 1 : part.parent)) return Outcome::infeasible;
   }

@@ -1,5 +1,7 @@
 // The boundary of the C API: handles, option structs of any age, errors, and no exception past it.
 #pragma once
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "include/stowage.h"
+#include "planner/check_in.h"
 #include "planner/result.h"
 #include "planner/utf8.h"
 #include "src/dataset.h"
@@ -17,8 +20,14 @@
 #include "src/float_mode.h"
 #include "src/planned.h"
 #include "src/trainer.h"
+#include "src/uncancelled.h"
+#include "src/watch.h"
 
 struct stw_device { std::unique_ptr<stw::Device> device; };
+struct stw_watch {
+  stw_watch(stw::Watch::Notify notify, std::chrono::milliseconds interval) : watch(std::move(notify), interval) {}
+  stw::Watch watch;
+};
 struct stw_model { std::shared_ptr<const stw::Model> model; };
 struct stw_plan { std::shared_ptr<const stw::Planned> planned; };
 struct stw_dataset {
@@ -38,14 +47,30 @@ void report(stw_error* error, Code code, const char* message, int32_t native = 0
 stw_status fail(stw_error* error, const Error& e);
 stw_status fail(stw_error* error, Code code, const char* message);
 
-// Runs the body of an entry, in our floating-point mode. What it throws (only std::bad_alloc in practice) becomes a status;
-// telling it allocates nothing.
+inline const Device& device_of(const stw_device& device) { return *device.device; }
+inline const Device& device_of(const stw_trainer& trainer) { return trainer.trainer->device(); }
+
+// What holds while an entry computes: our floating-point mode, no cancellation of the thread, and no call further out that could be
+// cancelled instead of this one (where a callback came here).
+class Entry {
+  const FloatMode mode_;
+  const Uncancelled thread_;
+  const Unsupervised call_;
+};
+
+// Runs the body of an entry. What it throws (only std::bad_alloc in practice) becomes a status; telling it allocates nothing.
 template <class Body>
-stw_status guard(stw_error* error, const Body& body) noexcept {
-  const FloatMode mode;
+stw_status guard(stw_error* error, const Body& body) {
+  const Entry entry;
   try {
     report(error, Code::ok, "");
     return body();
+  } catch (const Cancelled& cancelled) {
+    return fail(error, Code::cancelled, cancelled.message);
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {   // a callback ended its thread: glibc ends the process where that is held up
+    throw;
+#endif
   } catch (const std::bad_alloc&) {
     return fail(error, Code::host_out_of_memory, "no host memory");
   } catch (const std::exception& e) {
@@ -53,6 +78,19 @@ stw_status guard(stw_error* error, const Body& body) noexcept {
   } catch (...) {
     return fail(error, Code::internal, "unknown exception");
   }
+}
+
+// What a device has begun in a process, its child has no threads for, and could wait for ever.
+inline bool is_inherited(const Device& device) { return !device.is_of_this_process(); }
+
+// As above, of an entry that uses a device or a trainer. A null one is the body's to refuse.
+template <class Handle, class Body>
+stw_status guard(const Handle* handle, stw_error* error, const Body& body) {
+  return guard(error, [&]() -> stw_status {
+    if (handle && is_inherited(device_of(*handle)))
+      return fail(error, Code::bad_state, "the device was opened before fork(), and belongs to the parent process; open another one in the child");
+    return body();
+  });
 }
 
 // Copies an options struct of any known or future size; null gives all defaults where `nullable`.
@@ -121,7 +159,10 @@ inline uint32_t precision_of(Precision p) {
   return names[static_cast<size_t>(p)];
 }
 
-inline uint64_t seed_or_default(uint64_t seed) { return seed ? seed : 1337; }
+// 0 is a seed where the mask says so.
+inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) { return said(mask, bit, seed).value_or(1337); }
+
+inline Watch* watch_of(stw_watch* watch) { return watch ? &watch->watch : nullptr; }
 
 }  // namespace stw::api
 

@@ -1,10 +1,13 @@
 #include "src/api/boundary.h"
 
+#include "planner/sizes.h"
+#include "src/file.h"
+
 using namespace stw;
 
 extern "C" {
 
-stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* options, stw_error* error) noexcept {
+stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* options, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
@@ -16,7 +19,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.tokenizer > STW_TOKENIZER_IDS) return api::fail(error, Code::bad_argument, "dataset: unknown tokenizer");
     const std::string path = o.path;
     const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END | STW_SET_HELD_OUT, "dataset options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END | STW_SET_HELD_OUT | STW_SET_DATASET_SEED, "dataset options"));
     if (o.pairs > 1) return api::fail(error, Code::bad_argument, "dataset: pairs must be 0 or 1");
     if (o.reference && !*o.reference) return api::fail(error, Code::bad_argument, "dataset: reference is empty");
     DatasetOptions d;
@@ -47,18 +50,27 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
-    auto dataset = Dataset::open(d);
+    uint64_t bytes = 0;   // that are read through; what is not there is refused below
+    for (const std::string* file : {&d.path, &d.marks_path, &d.labels_path, &d.reference_path})
+      if (auto found = file->empty() ? Result<File>(Error{}) : File::open(*file)) bytes = size_add(bytes, found->size());
+    auto dataset = [&] {
+      const LongCall call({Work::open_dataset, WorkUnit::bytes, 0, bytes, 0}, "dataset: its opening was cancelled", api::watch_of(o.watch));
+      return Dataset::open(d);
+    }();
     STW_API_TRY(dataset);
     STW_API_TRY(dataset->check_windows(d.evaluation_fraction == 1 ? Dataset::Part::evaluation : Dataset::Part::training, static_cast<int64_t>(o.sequence)));
-    *out = new stw_dataset{std::move(*dataset), api::seed_or_default(o.seed), static_cast<int64_t>(o.sequence),
+    *out = new stw_dataset{std::move(*dataset), api::seed_or_default(o.set_mask, STW_SET_DATASET_SEED, o.seed), static_cast<int64_t>(o.sequence),
                            static_cast<uint32_t>(ids ? STW_TOKENIZER_IDS : STW_TOKENIZER_BYTE)};
     return STW_OK;
   });
 }
 
-void stw_dataset_close(stw_dataset* dataset) noexcept { delete dataset; }
+void stw_dataset_close(stw_dataset* dataset) STW_NOEXCEPT {
+  const api::Entry entry;
+  delete dataset;
+}
 
-stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) noexcept {
+stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) STW_NOEXCEPT {
   if (!dataset || !out) return STW_BAD_ARGUMENT;
   stw_dataset_info info{};
   info.tokenizer = dataset->tokenizer;

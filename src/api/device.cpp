@@ -31,7 +31,7 @@ stw_device_info info_of(const DeviceInfo& d) {
 
 extern "C" {
 
-stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) noexcept {
+stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     if (index > static_cast<size_t>(cuda_device_count())) return api::fail(error, Code::bad_argument, "there is no device of this index");
@@ -49,7 +49,7 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) n
   });
 }
 
-stw_status stw_device_open(stw_device** out, const stw_device_options* options, stw_error* error) noexcept {
+stw_status stw_device_open(stw_device** out, const stw_device_options* options, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
@@ -83,10 +83,13 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
   });
 }
 
-void stw_device_close(stw_device* device) noexcept { delete device; }
+void stw_device_close(stw_device* device) STW_NOEXCEPT {
+  const api::Entry entry;
+  if (device && !api::is_inherited(*device->device)) delete device;
+}
 
-stw_status stw_device_query(const stw_device* device, stw_device_info* out) noexcept {
-  return api::guard(nullptr, [&]() -> stw_status {
+stw_status stw_device_query(const stw_device* device, stw_device_info* out) STW_NOEXCEPT {
+  return api::guard(device, nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
     info.memory_free = device->device->memory_free();
@@ -98,8 +101,8 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) noex
   });
 }
 
-stw_status stw_device_holder_at(const stw_device* device, size_t index, stw_memory_holder* out) noexcept {
-  return api::guard(nullptr, [&]() -> stw_status {
+stw_status stw_device_holder_at(const stw_device* device, size_t index, stw_memory_holder* out) STW_NOEXCEPT {
+  return api::guard(device, nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;
     const std::vector<MemoryHolder> holders = device->device->memory_holders();
     if (index >= holders.size()) return STW_BAD_ARGUMENT;
@@ -111,8 +114,8 @@ stw_status stw_device_holder_at(const stw_device* device, size_t index, stw_memo
   });
 }
 
-stw_status stw_device_next_log(const stw_device* device, uint64_t after, stw_log_message* out) noexcept {
-  return api::guard(nullptr, [&]() -> stw_status {
+stw_status stw_device_next_log(const stw_device* device, uint64_t after, stw_log_message* out) STW_NOEXCEPT {
+  return api::guard(device, nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;
     const LogMessage message = device->device->next_log(after);
     stw_log_message m{};

@@ -65,7 +65,7 @@ stw_status fail(stw_error* error, Code code, const char* message) {
 
 extern "C" {
 
-uint32_t stw_version(void) noexcept { return STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH; }
+uint32_t stw_version(void) STW_NOEXCEPT { return STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH; }
 
 #if defined(__clang__)
 #define STW_COMPILER "clang " __clang_version__
@@ -81,13 +81,14 @@ uint32_t stw_version(void) noexcept { return STW_VERSION_MAJOR * 10000 + STW_VER
 #endif
 
 // Lives as long as the thread: what is there of CUDA may change, as a driver is loaded.
-const char* stw_build_info(void) noexcept {
+const char* stw_build_info(void) STW_NOEXCEPT {
+  const stw::api::Entry entry;   // drivers are asked
   thread_local char text[256];
   std::snprintf(text, sizeof text, "stowage 0.1.0; %s; CPU: %s; CUDA: %s", STW_COMPILER, STW_ISAS, stw::cuda_presence().text.c_str());
   return text;
 }
 
-const char* stw_status_name(stw_status status) noexcept {
+const char* stw_status_name(stw_status status) STW_NOEXCEPT {
   switch (status) {
 #define STW_NAME(code) case code: return #code;
     STW_NAME(STW_OK) STW_NAME(STW_BAD_ARGUMENT) STW_NAME(STW_BAD_STRUCT_SIZE) STW_NAME(STW_BAD_STATE)

@@ -37,13 +37,13 @@ Result<Adapters> adapters_of(const stw_model_options& o) {
 
 extern "C" {
 
-stw_status stw_model_create(stw_model** out, const stw_model_options* options, stw_error* error) noexcept {
+stw_status stw_model_create(stw_model** out, const stw_model_options* options, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
     stw_model_options o;
     STW_API_TRY(api::read_options(options, o, "model options", false));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DROPOUT, "model options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DROPOUT | STW_SET_MODEL_SEED, "model options"));
     STW_API_TRY(api::check_reserved(o.reserved, "model options"));
     STW_API_TRY(api::check_reserved(o.reserved_end, "model options"));
     ModelSource source;
@@ -58,7 +58,7 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     if (o.config_json) source.config_json.assign(o.config_json, o.config_json_size);
     if (o.source && source.source.empty()) return api::fail(error, Code::bad_argument, "model: source is empty");
     if (o.weights) source.weights = o.weights;
-    source.seed = api::seed_or_default(o.seed);
+    source.seed = api::seed_or_default(o.set_mask, STW_SET_MODEL_SEED, o.seed);
     if (const auto rate = api::said(o.set_mask, STW_SET_DROPOUT, o.dropout)) source.dropout = *rate;
     if (o.adapter) source.adapter = o.adapter;
     if (o.adapter && source.adapter.empty()) return api::fail(error, Code::bad_argument, "model: adapter is empty");
@@ -82,9 +82,12 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
   });
 }
 
-void stw_model_destroy(stw_model* model) noexcept { delete model; }
+void stw_model_destroy(stw_model* model) STW_NOEXCEPT {
+  const api::Entry entry;
+  delete model;
+}
 
-stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept {
+stw_status stw_model_query(const stw_model* model, stw_model_info* out) STW_NOEXCEPT {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!model || !out) return STW_BAD_ARGUMENT;
     const Model& m = *model->model;
@@ -109,14 +112,14 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
   });
 }
 
-const char* stw_model_label_at(const stw_model* model, size_t index) noexcept {
+const char* stw_model_label_at(const stw_model* model, size_t index) STW_NOEXCEPT {
   if (!model || index >= model->model->config().labels.size()) return nullptr;
   return model->model->config().labels[index].c_str();
 }
 
-size_t stw_model_tensor_count(const stw_model* model) noexcept { return model ? model->model->parameters().size() : 0; }
+size_t stw_model_tensor_count(const stw_model* model) STW_NOEXCEPT { return model ? model->model->parameters().size() : 0; }
 
-stw_status stw_model_tensor_at(const stw_model* model, size_t index, stw_tensor_info* out) noexcept {
+stw_status stw_model_tensor_at(const stw_model* model, size_t index, stw_tensor_info* out) STW_NOEXCEPT {
   if (!model || !out || index >= model->model->parameters().size()) return STW_BAD_ARGUMENT;
   const Tensor& t = model->model->graph().at(model->model->parameters()[index]);
   stw_tensor_info info{};
@@ -127,7 +130,7 @@ stw_status stw_model_tensor_at(const stw_model* model, size_t index, stw_tensor_
   return api::write_info(info, out);
 }
 
-stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_t* index) noexcept {
+stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_t* index) STW_NOEXCEPT {
   if (!model || !name || !index) return STW_BAD_ARGUMENT;
   for (size_t i = 0; i < model->model->parameters().size(); ++i) {
     if (model->model->graph().at(model->model->parameters()[i]).name != name) continue;
@@ -137,7 +140,7 @@ stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_
   return STW_BAD_ARGUMENT;
 }
 
-stw_status stw_model_export(const stw_model* model, const char* folder, stw_error* error) noexcept {
+stw_status stw_model_export(const stw_model* model, const char* folder, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !folder) return api::fail(error, Code::bad_argument, "model or folder is NULL");
     STW_API_TRY(write_merged(*model->model, folder));
@@ -145,6 +148,6 @@ stw_status stw_model_export(const stw_model* model, const char* folder, stw_erro
   });
 }
 
-const char* stw_model_preset_at(size_t index) noexcept { return preset_name(index); }
+const char* stw_model_preset_at(size_t index) STW_NOEXCEPT { return preset_name(index); }
 
 }  // extern "C"

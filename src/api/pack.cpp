@@ -50,7 +50,7 @@ Error over_capacity(const Packing& packing, uint64_t capacity) {
 }  // namespace
 
 extern "C" stw_status stw_pack(uint64_t* offsets, const stw_buffer_lifetime* lifetimes, size_t count,
-                               const stw_pack_options* options, stw_pack_result* result, stw_error* error) noexcept {
+                               const stw_pack_options* options, stw_pack_result* result, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (count > 0 && (!offsets || !lifetimes))
       return api::fail(error, Code::bad_argument, "pack: offsets or lifetimes is NULL");

@@ -135,6 +135,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   return r;
 }
 
+LongCall plan_call(const stw_plan_options& o) { return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(o.watch)); }
+
 std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
 }
@@ -161,7 +163,7 @@ std::vector<FrontierPoint> frontier_points(const Planned& planned) {
 
 extern "C" {
 
-stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options, stw_error* error) noexcept {
+stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!out || !model) return api::fail(error, Code::bad_argument, "out or model is NULL");
@@ -170,6 +172,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
+    const LongCall call = plan_call(o);
     auto planned = Planned::make(*model->model, *request);
     STW_API_TRY(planned);
     const Plan& plan = (*planned)->plan;
@@ -183,9 +186,12 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
   });
 }
 
-void stw_plan_destroy(stw_plan* plan) noexcept { delete plan; }
+void stw_plan_destroy(stw_plan* plan) STW_NOEXCEPT {
+  const api::Entry entry;
+  delete plan;
+}
 
-stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
+stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!plan || !out) return STW_BAD_ARGUMENT;
     const Plan& p = plan->planned->plan;
@@ -228,10 +234,10 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
   });
 }
 
-const char* stw_plan_json(const stw_plan* plan) noexcept { return plan ? plan->planned->json.c_str() : nullptr; }
-const char* stw_plan_report(const stw_plan* plan) noexcept { return plan ? plan->planned->report.c_str() : nullptr; }
+const char* stw_plan_json(const stw_plan* plan) STW_NOEXCEPT { return plan ? plan->planned->json.c_str() : nullptr; }
+const char* stw_plan_report(const stw_plan* plan) STW_NOEXCEPT { return plan ? plan->planned->report.c_str() : nullptr; }
 
-stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size, stw_error* error) noexcept {
+stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!out || !model || !json) return api::fail(error, Code::bad_argument, "out, model or json is NULL");
@@ -242,7 +248,7 @@ stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* jso
   });
 }
 
-stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) noexcept {
+stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
     STW_API_TRY(plan->planned->verify());
@@ -250,7 +256,7 @@ stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) noexcept {
   });
 }
 
-stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxation_info* out) noexcept {
+stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxation_info* out) STW_NOEXCEPT {
   if (!plan || !out || index >= plan->planned->plan.relaxations.size()) return STW_BAD_ARGUMENT;
   const Relaxation& r = plan->planned->plan.relaxations[index];
   stw_relaxation_info info{};
@@ -262,7 +268,7 @@ stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxa
   return api::write_info(info, out);
 }
 
-stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_info* out) noexcept {
+stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_info* out) STW_NOEXCEPT {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!plan || !out) return STW_BAD_ARGUMENT;
     const Planned& p = *plan->planned;
@@ -278,7 +284,7 @@ stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_i
   });
 }
 
-stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) noexcept {
+stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
     if (capacity == 0) {
@@ -309,7 +315,7 @@ stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size
   });
 }
 
-stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options, uint64_t* sequence, stw_error* error) noexcept {
+stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options, uint64_t* sequence, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !sequence) return api::fail(error, Code::bad_argument, "model or sequence is NULL");
     stw_plan_options o;
@@ -318,6 +324,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
+    const LongCall call = plan_call(o);
     const ModelConfig& config = model->model->config();
     STW_API_TRY(check_numerics(config, numerics_of(*request, 32)));
     auto fits = [&](int64_t length) -> Result<bool> {
@@ -346,7 +353,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
 }
 
 stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed,
-                            stw_error* error) noexcept {
+                            stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
     if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
@@ -368,12 +375,12 @@ stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size
   });
 }
 
-size_t stw_plan_buffer_count(const stw_plan* plan) noexcept {
+size_t stw_plan_buffer_count(const stw_plan* plan) STW_NOEXCEPT {
   if (!plan) return 0;
   return plan->planned->programs.arena.persistent.size() + plan->planned->programs.micro_next.buffers.size();
 }
 
-stw_status stw_plan_buffer_at(const stw_plan* plan, size_t index, stw_buffer_info* out) noexcept {
+stw_status stw_plan_buffer_at(const stw_plan* plan, size_t index, stw_buffer_info* out) STW_NOEXCEPT {
   if (!plan || !out || index >= stw_plan_buffer_count(plan)) return STW_BAD_ARGUMENT;
   const Planned& p = *plan->planned;
   const std::vector<Buffer>& persistent = p.programs.arena.persistent;

@@ -33,12 +33,12 @@ stw_profile_info info_of(const DeviceProfile& p) {
 
 extern "C" {
 
-stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
+stw_status stw_profile_at(size_t index, stw_profile_info* out) STW_NOEXCEPT {
   if (!out || index >= device_profiles().size()) return STW_BAD_ARGUMENT;
   return api::write_info(info_of(device_profiles()[index]), out);
 }
 
-stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profile_info* out, stw_error* error) noexcept {
+stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profile_info* out, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!profile || !out) return api::fail(error, Code::bad_argument, "profile or out is NULL");
     auto read = profile_from_json({profile, profile_size});
@@ -48,7 +48,7 @@ stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profil
   });
 }
 
-stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t index, stw_profile_op_info* out) noexcept {
+stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t index, stw_profile_op_info* out) STW_NOEXCEPT {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!profile || !out) return STW_BAD_ARGUMENT;
     auto read = profile_from_json({profile, profile_size});

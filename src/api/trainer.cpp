@@ -34,6 +34,8 @@ stw_progress progress_of(const Progress& p) {
   out.evaluation_samples = p.evaluation_samples;
   out.evaluated_samples = p.evaluated_samples;
   out.evaluation_targets = p.evaluation_targets;
+  out.micro_steps = p.micro_steps;
+  out.micro_steps_done = p.micro_steps_done;
   return out;
 }
 
@@ -51,7 +53,8 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   const OptimizerDefaults& defaults = optimizer_row(numerics.optimizer).defaults;
   const auto wrong = [](const char* what) { return Error{Code::bad_argument, std::string("trainer: ") + what}; };
   TrainerOptions t;
-  t.seed = api::seed_or_default(o.seed);
+  t.seed = api::seed_or_default(o.set_mask, STW_SET_TRAINER_SEED, o.seed);
+  t.watch = api::watch_of(o.watch);
   // Numbers of the header are floats, those that the update computes with doubles: 1 - 0.999 is meant, which 1 - 0.999f misses by 1.3e-5.
   const auto given = [&](uint32_t bit, float value) {
     const std::optional<float> number = api::said(o.set_mask, bit, value);
@@ -162,13 +165,13 @@ struct Exported {
 extern "C" {
 
 stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_model* model, const stw_plan* plan,
-                              const stw_trainer_options* options, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+                              const stw_trainer_options* options, stw_error* error) STW_NOEXCEPT {
+  return api::guard(device, error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!out || !device || !model || !plan) return api::fail(error, Code::bad_argument, "out, device, model or plan is NULL");
     stw_trainer_options o;
     STW_API_TRY(api::read_options(options, o, "trainer options"));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM | STW_SET_MARGIN, "trainer options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM | STW_SET_MARGIN | STW_SET_TRAINER_SEED, "trainer options"));
     STW_API_TRY(api::check_reserved(o.reserved, "trainer options"));
     auto settings = options_of(o, plan->planned->plan.numerics);
     STW_API_TRY(settings);
@@ -181,10 +184,13 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
   });
 }
 
-void stw_trainer_destroy(stw_trainer* trainer) noexcept { delete trainer; }
+void stw_trainer_destroy(stw_trainer* trainer) STW_NOEXCEPT {
+  const api::Entry entry;
+  if (trainer && !api::is_inherited(trainer->trainer->device())) delete trainer;
+}
 
-stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
     stw_batch b;
     STW_API_TRY(api::read_options(batch, b, "batch", false));
@@ -200,8 +206,8 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
   });
 }
 
-stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
     if (!trainer->last) return api::fail(error, Code::bad_state, "trainer: no step was made");
     const StepResult& r = *trainer->last;
@@ -220,8 +226,8 @@ stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_erro
   });
 }
 
-stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw_run_options* options, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw_run_options* options, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !dataset) return api::fail(error, Code::bad_argument, "trainer or dataset is NULL");
     stw_run_options o;
     STW_API_TRY(api::read_options(options, o, "run options", false));
@@ -242,8 +248,8 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
   });
 }
 
-stw_status stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, uint64_t batches, double* loss, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, uint64_t batches, double* loss, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !dataset || !loss) return api::fail(error, Code::bad_argument, "trainer, dataset or loss is NULL");
     if (batches == 0) return api::fail(error, Code::bad_argument, "evaluate: batches must be at least 1");
     auto result = trainer->trainer->evaluate(dataset->dataset, batches);
@@ -253,16 +259,18 @@ stw_status stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, uint
   });
 }
 
-stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options* options, uint64_t* count, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options* options, uint64_t* count, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !count) return api::fail(error, Code::bad_argument, "trainer or count is NULL");
     stw_generate_options o;
     STW_API_TRY(api::read_options(options, o, "generate options", false));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_GENERATE_SEED, "generate options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "generate options"));
     if (o.out_capacity > 0 && !o.out) return api::fail(error, Code::bad_argument, "generate: out is NULL");
     if (!(o.temperature >= 0)) return api::fail(error, Code::bad_argument, "generate: temperature must not be negative");
     if (o.stop_count > 0 && !o.stop) return api::fail(error, Code::bad_argument, "generate: stop is NULL");
     if (!(o.top_p >= 0 && o.top_p <= 1)) return api::fail(error, Code::bad_argument, "generate: top_p must be from 0 to 1");
-    auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, {o.temperature, o.top_k, o.top_p, api::seed_or_default(o.seed)},
+    auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, {o.temperature, o.top_k, o.top_p, api::seed_or_default(o.set_mask, STW_SET_GENERATE_SEED, o.seed)},
                                               {o.stop, o.stop_count}});
     STW_API_TRY(result);
     *count = *result;
@@ -270,8 +278,8 @@ stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options
   });
 }
 
-stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint64_t count, float* out, uint64_t capacity, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint64_t count, float* out, uint64_t capacity, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !tokens || !out) return api::fail(error, Code::bad_argument, "trainer, tokens or out is NULL");
     const auto classes = static_cast<uint64_t>(trainer->trainer->graph().classes());
     if (capacity < classes)
@@ -284,8 +292,8 @@ stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint6
 }
 
 stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, const int32_t* token_types, const uint64_t* lengths, uint64_t texts, float* out, uint64_t capacity,
-                                stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+                                stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || (texts > 0 && !lengths)) return api::fail(error, Code::bad_argument, "trainer or lengths is NULL");
     const Graph& graph = trainer->trainer->graph();
     uint64_t rows = texts;
@@ -308,8 +316,8 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
   });
 }
 
-stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* batch, float* out, uint64_t capacity, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* batch, float* out, uint64_t capacity, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
     stw_batch b;
     STW_API_TRY(api::read_options(batch, b, "batch", false));
@@ -331,26 +339,32 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
   });
 }
 
-stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset* dataset, const char* path, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset* dataset, const char* path, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !dataset || !path) return api::fail(error, Code::bad_argument, "trainer, dataset or path is NULL");
     STW_API_TRY(trainer->trainer->write_reference(dataset->dataset, path));
     return STW_OK;
   });
 }
 
-stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_plan** out, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_plan** out, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
-    if (memory_bytes == 0) return api::fail(error, Code::bad_argument, "replan: expected more than 0 bytes");
     Trainer& t = *trainer->trainer;
     STW_API_TRY(t.check_replan());   // before the search, which may have an answer of its own
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
+    if (memory_bytes == 0) {
+      request.device_memory = t.memory_of_device();
+      request.device_probed = request.device_memory > 0;
+    }
     request.state_bits = t.plan().numerics.state_bits;
     if (!t.plan().numerics.exact) request.micro_batch = t.plan().decisions.micro_batch;
-    auto planned = Planned::make(t.model(), request);
+    auto planned = [&] {
+      const LongCall call = t.long_call(Work::plan, WorkUnit::none, 0);
+      return Planned::make(t.model(), request);
+    }();
     STW_API_TRY(planned);
     if (!(*planned)->plan.fits) return api::fail(error, api::over_budget((*planned)->plan));
     auto plan = std::make_unique<stw_plan>(stw_plan{*planned});
@@ -360,17 +374,18 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
   });
 }
 
-void stw_trainer_cancel(stw_trainer* trainer) noexcept {
+void stw_trainer_cancel(stw_trainer* trainer) STW_NOEXCEPT {
   if (trainer) trainer->trainer->cancel();
 }
 
-stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) noexcept {
+stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) STW_NOEXCEPT {
   if (!trainer || !out) return STW_BAD_ARGUMENT;
+  if (api::is_inherited(trainer->trainer->device())) return STW_BAD_STATE;   // another thread may have held its lock when this process began
   return api::write_info(progress_of(trainer->trainer->progress()), out);
 }
 
-stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacity, size_t* size, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacity, size_t* size, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
     if (capacity < STW_PROFILE_BYTES)
       return api::fail(error, Error{Code::bad_argument, "calibrate: expected a capacity of " + std::to_string(STW_PROFILE_BYTES) +
@@ -385,19 +400,19 @@ stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacit
   });
 }
 
-stw_status stw_trainer_timeline(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_timeline(stw_trainer* trainer, const char* path, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
     STW_API_TRY(trainer->trainer->write_timeline(path));
     return STW_OK;
   });
 }
 
-void* stw_trainer_stream(const stw_trainer* trainer) noexcept { return trainer ? trainer->trainer->stream() : nullptr; }
+void* stw_trainer_stream(const stw_trainer* trainer) STW_NOEXCEPT { return trainer ? trainer->trainer->stream() : nullptr; }
 
 stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind, struct DLManagedTensorVersioned** out,
-                                     stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+                                     stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
     if (index >= trainer->trainer->model().parameters().size() || kind > STW_TENSOR_SECOND_MOMENT)
@@ -423,8 +438,8 @@ stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_
   });
 }
 
-stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const struct DLManagedTensorVersioned* in, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const struct DLManagedTensorVersioned* in, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !in) return api::fail(error, Code::bad_argument, "trainer or in is NULL");
     Trainer& t = *trainer->trainer;
     STW_API_TRY(t.check_ready());
@@ -449,15 +464,15 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
   });
 }
 
-stw_status stw_trainer_save(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_save(stw_trainer* trainer, const char* path, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
     STW_API_TRY(trainer->trainer->save(path));
     return STW_OK;
   });
 }
 
-stw_status stw_checkpoint_verify(const char* path, stw_error* error) noexcept {
+stw_status stw_checkpoint_verify(const char* path, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!path) return api::fail(error, Code::bad_argument, "path is NULL");
     auto reader = CheckpointReader::open(path);
@@ -467,8 +482,8 @@ stw_status stw_checkpoint_verify(const char* path, stw_error* error) noexcept {
   });
 }
 
-stw_status stw_trainer_restore(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_restore(stw_trainer* trainer, const char* path, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
     STW_API_TRY(trainer->trainer->restore(path));
     trainer->last.reset();
@@ -476,8 +491,8 @@ stw_status stw_trainer_restore(stw_trainer* trainer, const char* path, stw_error
   });
 }
 
-stw_status stw_trainer_export_model(stw_trainer* trainer, const char* folder, stw_error* error) noexcept {
-  return api::guard(error, [&]() -> stw_status {
+stw_status stw_trainer_export_model(stw_trainer* trainer, const char* folder, stw_error* error) STW_NOEXCEPT {
+  return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !folder) return api::fail(error, Code::bad_argument, "trainer or folder is NULL");
     STW_API_TRY(trainer->trainer->export_model(folder));
     return STW_OK;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/developer.h"
+#include "planner/check_in.h"
 #include "planner/op_table.h"
 #include "src/cuda/branch.h"
 #include "src/cuda/current.h"
@@ -161,6 +162,7 @@ Status CudaStream::order(cudaStream_t first, cudaStream_t next) {
 }
 
 Status CudaStream::record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream) {
+  check_in();   // between two ops that the host records; what was launched goes on
   const Range range(range_name(*execution.graph, instruction).c_str());
   execute_one(execution, program, instruction, stream);
   return check(program, instruction);

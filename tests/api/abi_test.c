@@ -24,6 +24,14 @@ SIZE(stw_error, 512);
 AT(stw_error, struct_size, 0); AT(stw_error, status, 4); AT(stw_error, native_code, 8); AT(stw_error, reserved, 12);
 AT(stw_error, bytes_needed, 16); AT(stw_error, bytes_available, 24); AT(stw_error, message, 32);
 
+SIZE(stw_watch_info, 40);
+AT(stw_watch_info, struct_size, 0); AT(stw_watch_info, work, 4); AT(stw_watch_info, unit, 8); AT(stw_watch_info, reserved, 12);
+AT(stw_watch_info, done, 16); AT(stw_watch_info, total, 24); AT(stw_watch_info, share, 32);
+
+SIZE(stw_watch_options, 32);
+AT(stw_watch_options, struct_size, 0); AT(stw_watch_options, set_mask, 4); AT(stw_watch_options, notify, 8);
+AT(stw_watch_options, user, 16); AT(stw_watch_options, interval_milliseconds, 24); AT(stw_watch_options, reserved, 28);
+
 SIZE(stw_device_options, 104);
 AT(stw_device_options, struct_size, 0); AT(stw_device_options, backend, 4); AT(stw_device_options, ordinal, 8);
 AT(stw_device_options, threads, 12); AT(stw_device_options, isa, 16); AT(stw_device_options, log_level, 20);
@@ -71,7 +79,7 @@ AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); A
 AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 160);
+SIZE(stw_plan_options, 168);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
@@ -81,7 +89,7 @@ AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_p
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
 AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144); AT(stw_plan_options, quantize, 148);
-AT(stw_plan_options, quantize_embeddings, 152); AT(stw_plan_options, preference, 156);
+AT(stw_plan_options, quantize_embeddings, 152); AT(stw_plan_options, preference, 156); AT(stw_plan_options, watch, 160);
 
 SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -143,21 +151,21 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 136);
+SIZE(stw_dataset_options, 144);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
 AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
 AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, mask_rate, 96);
 AT(stw_dataset_options, mask_token, 104); AT(stw_dataset_options, token_kinds, 112); AT(stw_dataset_options, mask_whole_words, 120);
-AT(stw_dataset_options, task, 124); AT(stw_dataset_options, in_order, 128); AT(stw_dataset_options, reserved, 132);
+AT(stw_dataset_options, task, 124); AT(stw_dataset_options, in_order, 128); AT(stw_dataset_options, reserved, 132); AT(stw_dataset_options, watch, 136);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
 AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32); AT(stw_dataset_info, content_hash, 40);
 
-SIZE(stw_progress, 144);
+SIZE(stw_progress, 160);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
@@ -165,13 +173,14 @@ AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
 AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
 AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
 AT(stw_progress, evaluation_samples, 120); AT(stw_progress, evaluated_samples, 128); AT(stw_progress, evaluation_targets, 136);
+AT(stw_progress, micro_steps, 144); AT(stw_progress, micro_steps_done, 152);
 
 SIZE(stw_gradients, 64);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);
 AT(stw_gradients, count, 16); AT(stw_gradients, loss_sum, 24); AT(stw_gradients, target_count, 32);
 AT(stw_gradients, stream, 40); AT(stw_gradients, scale, 48); AT(stw_gradients, in_order, 56);
 
-SIZE(stw_trainer_options, 120);
+SIZE(stw_trainer_options, 128);
 AT(stw_trainer_options, struct_size, 0); AT(stw_trainer_options, set_mask, 4); AT(stw_trainer_options, seed, 8);
 AT(stw_trainer_options, beta1, 16); AT(stw_trainer_options, beta2, 20); AT(stw_trainer_options, epsilon, 24);
 AT(stw_trainer_options, weight_decay, 28); AT(stw_trainer_options, clip_norm, 32);
@@ -181,7 +190,7 @@ AT(stw_trainer_options, momentum, 72); AT(stw_trainer_options, label_smoothing, 
 AT(stw_trainer_options, outlier_limit, 84); AT(stw_trainer_options, loss_scale, 88);
 AT(stw_trainer_options, growth_interval, 96); AT(stw_trainer_options, non_finite, 100);
 AT(stw_trainer_options, beta, 104); AT(stw_trainer_options, margin, 108); AT(stw_trainer_options, answer_share, 112);
-AT(stw_trainer_options, reserved, 116);
+AT(stw_trainer_options, reserved, 116); AT(stw_trainer_options, watch, 120);
 
 SIZE(stw_batch, 32);
 AT(stw_batch, struct_size, 0); AT(stw_batch, count, 4); AT(stw_batch, names, 8); AT(stw_batch, tensors, 16);
@@ -200,13 +209,18 @@ AT(stw_run_options, min_rate, 40); AT(stw_run_options, schedule, 48); AT(stw_run
 AT(stw_run_options, progress, 56); AT(stw_run_options, progress_user, 64);
 AT(stw_run_options, decay_steps, 72); AT(stw_run_options, base_batch, 80);
 
-SIZE(stw_generate_options, 80);
+SIZE(stw_generate_options, 88);
 AT(stw_generate_options, struct_size, 0); AT(stw_generate_options, top_k, 4); AT(stw_generate_options, prompt, 8);
 AT(stw_generate_options, prompt_count, 16); AT(stw_generate_options, out, 24);
 AT(stw_generate_options, out_capacity, 32); AT(stw_generate_options, temperature, 40);
 AT(stw_generate_options, seed, 48); AT(stw_generate_options, stop, 56); AT(stw_generate_options, stop_count, 64);
-AT(stw_generate_options, top_p, 72);
+AT(stw_generate_options, top_p, 72); AT(stw_generate_options, set_mask, 80); AT(stw_generate_options, reserved, 84);
 
+VALUE(STW_WORK_NONE, 0); VALUE(STW_WORK_PLAN, 1); VALUE(STW_WORK_OPEN_DATASET, 2); VALUE(STW_WORK_CREATE_TRAINER, 3);
+VALUE(STW_WORK_STEP, 4); VALUE(STW_WORK_EVALUATE, 5); VALUE(STW_WORK_GENERATE, 6); VALUE(STW_WORK_CALIBRATE, 7);
+VALUE(STW_WORK_SAVE, 8); VALUE(STW_WORK_RESTORE, 9); VALUE(STW_WORK_EXPORT, 10); VALUE(STW_UNIT_NONE, 0);
+VALUE(STW_UNIT_BYTES, 1); VALUE(STW_UNIT_MICRO_STEPS, 2); VALUE(STW_UNIT_SAMPLES, 3); VALUE(STW_SET_INTERVAL, 1);
+VALUE(STW_SET_MODEL_SEED, 2); VALUE(STW_SET_DATASET_SEED, 4); VALUE(STW_SET_TRAINER_SEED, 64); VALUE(STW_SET_GENERATE_SEED, 1);
 VALUE(STW_OK, 0); VALUE(STW_BAD_ARGUMENT, 1000); VALUE(STW_BAD_STRUCT_SIZE, 1001); VALUE(STW_BAD_STATE, 1002);
 VALUE(STW_UNSUPPORTED, 2000); VALUE(STW_UNSUPPORTED_FIELD, 2001); VALUE(STW_UNSUPPORTED_SHAPE, 2002);
 VALUE(STW_OUT_OF_MEMORY, 3000); VALUE(STW_OVER_BUDGET, 3001); VALUE(STW_HOST_OUT_OF_MEMORY, 3002);

@@ -245,6 +245,42 @@ TEST_F(Host, AForkedChildOpensItsOwn) {
   EXPECT_EQ(trained(before), expected);
 }
 
+// Its threads are not there: without a check the child would wait for them for ever.
+TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
+  World w(tiny_gpt2, plan_of());
+  TokenBatch batch(5, 16);
+  step(w.trainer.get(), batch.batch());
+  const State before = state_of(w);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    int wrong = 0;
+    const auto refused = [&](stw_status status) { wrong += status != STW_BAD_STATE; };
+    stw_error error = sized<stw_error>();
+    refused(stw_trainer_step(w.trainer.get(), batch.batch(), &error));
+    wrong += std::string(error.message).find("fork") == std::string::npos;
+    double loss = 0;
+    refused(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr));
+    refused(stw_trainer_save(w.trainer.get(), (folder / "checkpoint").c_str(), nullptr));
+    refused(stw_trainer_replan(w.trainer.get(), 0, nullptr, nullptr));
+    auto progress = sized<stw_progress>();
+    refused(stw_trainer_progress(w.trainer.get(), &progress));
+    auto info = sized<stw_device_info>();
+    refused(stw_device_query(w.device.get(), &info));
+    stw_trainer* out = nullptr;
+    refused(stw_trainer_create(&out, w.device.get(), w.model.get(), w.plan.get(), nullptr, nullptr));
+    w.trainer.reset();   // does nothing
+    w.device.reset();
+    _exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(state_of(w), before);
+  step(w.trainer.get(), batch.batch());
+}
+
 TEST_F(Host, LogTellsOfSkippedSteps) {
   struct Lines {
     std::vector<std::pair<int32_t, std::string>> all;

@@ -398,7 +398,16 @@ TEST(Replan, GoesOnWithTheSameBits) {
   EXPECT_EQ(stw_trainer_replan(w.trainer.get(), least / 2, &plan, &error), STW_OVER_BUDGET);
   EXPECT_EQ(plan, nullptr);
   EXPECT_GT(error.bytes_needed, least / 2);
-  EXPECT_EQ(stw_trainer_replan(w.trainer.get(), 0, nullptr, &error), STW_BAD_ARGUMENT);
+  // 0 means what it means to stw_plan_create: all that the device has, which is more than a budget that no plan needs more of.
+  must(stw_trainer_replan(w.trainer.get(), least, nullptr, &error), error);
+  must(stw_trainer_replan(w.trainer.get(), 0, &plan, &error), error);
+  auto roomy = o;
+  roomy.memory_bytes = 0;
+  const auto all = make_plan(w.model.get(), roomy);
+  EXPECT_EQ(info_of(plan).step_seconds, info_of(all.get()).step_seconds);
+  EXPECT_EQ(info_of(plan).peak, info_of(all.get()).peak);
+  EXPECT_GT(info_of(plan).budget, uint64_t{1} << 28);
+  stw_plan_destroy(plan);
   EXPECT_EQ(stw_trainer_replan(nullptr, 1, nullptr, &error), STW_BAD_ARGUMENT);
   for (World* each : {&straight, &w}) step(each->trainer.get(), TokenBatch(8, 16, 9).batch());
   must(stw_trainer_save(straight.trainer.get(), a.c_str(), &error), error);

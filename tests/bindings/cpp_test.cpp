@@ -290,6 +290,43 @@ TEST(Cpp, RunsOverDatasets) {
   EXPECT_EQ(status_of([&] { world.trainer.generate(std::vector<int32_t>{1}, size_t{1} << 62); }), STW_UNSUPPORTED_SHAPE);
 }
 
+TEST(Cpp, WatchesTellAndCancel) {
+  std::vector<uint64_t> done;
+  bool goes_on = true, throws = false;
+  auto every_piece = made<stw_watch_options>();
+  every_piece.set_mask = STW_SET_INTERVAL;
+  stowage::Watch watch(every_piece, [&](const stw_watch_info& now) {
+    if (now.work == STW_WORK_STEP) done.push_back(now.done);
+    if (throws) throw std::logic_error("of the host");
+    return goes_on;
+  });
+  World world;
+  auto by = small();
+  by.micro_batch = 2, by.watch = watch.get();
+  const stowage::Plan plan(world.model, by);
+  auto of = made<stw_trainer_options>();
+  of.watch = watch.get();
+  stowage::Trainer trainer(world.device, world.model, plan, of);
+  const std::vector<int32_t> all = tokens();
+  const auto step = [&] { trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3); };
+  step();
+  EXPECT_EQ(done.front(), 0u);
+  EXPECT_EQ(done.back(), 2u);
+  EXPECT_EQ(trainer.progress().micro_steps_done, 2u);
+  EXPECT_EQ(watch.state().work, uint32_t{STW_WORK_NONE});
+  goes_on = false;
+  EXPECT_EQ(status_of(step), STW_CANCELLED);
+  goes_on = true, throws = true;
+  EXPECT_EQ(status_of(step), STW_CANCELLED);
+  EXPECT_THROW(watch.rethrow(), std::logic_error);
+  throws = false;
+  watch.rethrow();
+  watch.cancel();
+  EXPECT_EQ(status_of([&] { stowage::Plan(world.model, by); }), STW_CANCELLED);
+  step();
+  EXPECT_EQ(trainer.progress().step, 2u);
+}
+
 TEST(Cpp, Hooks) {
   int calls = 0;
   World one(small(), [&](const stw_gradients& gradients) {

@@ -430,6 +430,46 @@ class Lifetimes(unittest.TestCase):
                                        "threading.Thread(target=train, daemon=True).start()\nstarted.wait()\nprint('end')\n")
                 self.assertEqual(done, (0, "end\n", ""), how)
 
+    def test_watches_tell_and_cancel(self):
+        done, answer = [], [None]
+
+        def notify(now):
+            if now.work == "step":
+                self.assertEqual((now.unit, now.total), ("micro_steps", 2))
+                done.append(now.done)
+            if isinstance(answer[0], Exception):
+                raise answer[0]
+            return answer[0]
+
+        watch = stowage.Watch(notify, interval_milliseconds=0)
+        world = World(trainer={"watch": watch}, micro_batch=2, watch=watch)
+        step = lambda: world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+        step()
+        self.assertEqual((done[0], done[-1]), (0, 2))
+        self.assertEqual(world.trainer.progress.micro_steps_done, 2)
+        self.assertEqual(watch.state.work, "none")
+        answer[0] = True
+        self.assertRaises(stowage.Cancelled, step)
+        answer[0] = KeyError("of the watch")
+        self.assertRaises(KeyError, step)
+        answer[0] = None
+        watch.cancel()
+        with self.assertRaises(stowage.Cancelled):
+            stowage.Plan(world.model, 4, sequence=16, watch=watch)
+        with self.assertRaisesRegex(RuntimeError, "in use"):
+            watch.close()
+        self.assertEqual(step().step, 2)
+        world.trainer.close()
+        watch.close()
+        with self.assertRaisesRegex(TypeError, "watch: expected a Watch"):
+            stowage.Plan(world.model, 4, sequence=16, watch=3)
+        self.assertEqual(run_program("watch = stowage.Watch()\nw = world(watch=watch)\nprint('ends')"), (0, "ends\n", ""))
+
+    def test_zero_is_a_seed(self):
+        weights = lambda **seed: World(model=stowage.Model(GPT2, **seed)).weights()
+        self.assertEqual(weights(), weights(seed=1337))
+        self.assertNotEqual(weights(seed=0), weights(seed=1337))
+
     def test_forks_leave_their_parents_trainers_alone(self):
         text = "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n" \
                "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"

@@ -445,6 +445,52 @@ fn others_may_stop_it() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn watches_tell_and_cancel() {
+    let (done, goes_on) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(1)));   // 0: cancels; 2: panics
+    let (seen, answer) = (Arc::clone(&done), Arc::clone(&goes_on));
+    let watch = Watch::new(WatchOptions {
+        interval_milliseconds: Some(0),
+        notify: Some(Box::new(move |now| {
+            if Work::from_number(now.work) == Some(Work::Step) {
+                assert_eq!(Unit::from_number(now.unit), Some(Unit::MicroSteps));
+                seen.lock().unwrap().push(now.done);
+            }
+            match answer.load(Ordering::Relaxed) {
+                0 => ControlFlow::Break(()),
+                1 => ControlFlow::Continue(()),
+                _ => panic!("of the watch"),
+            }
+        })),
+    }).unwrap();
+    let plan = PlanOptions { micro_batch: 2, watch: Some(&watch), ..small() };
+    let mut world = world(plan.clone(), TrainerOptions { watch: Some(watch.clone()), ..Default::default() });
+    world.steps(1);
+    let counted = done.lock().unwrap().clone();
+    assert_eq!((counted.first(), counted.last()), (Some(&0), Some(&2)));
+    assert_eq!(world.trainer.progress().micro_steps_done, 2);
+    assert_eq!(watch.state().work, abi::STW_WORK_NONE);
+    let tokens = tokens();
+    let batch = Batch::of_tokens(&tokens, LENGTH);
+    goes_on.store(0, Ordering::Relaxed);
+    assert_eq!(world.trainer.step(&batch, 1e-3).unwrap_err().status, Status::CANCELLED);
+    goes_on.store(2, Ordering::Relaxed);
+    let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.step(&batch, 1e-3).map(|_| ())));
+    assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"of the watch"));
+    goes_on.store(1, Ordering::Relaxed);
+    watch.cancel();
+    assert_eq!(Plan::new(&world.model, &plan).unwrap_err().status, Status::CANCELLED);
+    drop(watch);   // which its trainer keeps
+    world.steps(1);
+}
+
+#[test]
+fn zero_is_a_seed() {
+    let weights = |seed| world_of(Model::new(&ModelOptions { config_json: Some(GPT2), seed, ..Default::default() }).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap().weights();
+    assert!(weights(None) == weights(Some(1337)));
+    assert!(weights(Some(0)) != weights(Some(1337)));
+}
+
 struct Counted {
     held: Arc<AtomicU64>,
     most: Arc<AtomicU64>,

@@ -777,6 +777,27 @@ TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
 }
 
 // What a host cannot reach is copied out a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
+// Between two micro-steps, what was launched going on.
+TEST_F(CudaDeviceTest, ACancelledStepLeavesNoTrace) {
+  const auto planned = plan_for(*model_, request());
+  OpenTrainer straight(model_, planned, {}, cuda_device()), trainer(model_, planned, {}, cuda_device());
+  const std::string before = run(*trainer, 0, 1);
+  const GlobalBatch batch = random_batch(1, device_batch, device_sequence);
+  for (const uint64_t at : {0, 2, 4}) {
+    const auto cancelling = [&](uint64_t sample, const SampleRows& rows) {
+      if (sample == at) trainer->cancel();
+      return batch.source()(sample, rows);
+    };
+    const auto result = trainer->step(cancelling, device_batch, 3e-3);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::cancelled);
+    EXPECT_EQ(trainer->progress().micro_steps_done, at / 2 + 1);
+    EXPECT_EQ(trainer->progress().micro_steps, 3u);
+    EXPECT_TRUE(saved(*trainer) == before);
+  }
+  EXPECT_TRUE(run(*trainer, 1, 1) == run(*straight, 0, 2));
+}
+
 TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
   const std::string config = gpt2_with_vocabulary(9001);
   const auto model = model_of(config), other = model_of(config, 8);

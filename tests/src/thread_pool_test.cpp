@@ -204,6 +204,50 @@ TEST(ThreadPool, CreationAndDestruction) {
   EXPECT_EQ(ThreadPool::create(0, run_on_host, nullptr).error().code, Code::bad_argument);
 }
 
+// Stops the work after so many tasks.
+struct Stopping final : Supervisor {
+  std::atomic<int64_t> done = 0;
+  int64_t after = 0;
+  bool stops() const noexcept override { return done >= after; }
+  void look(uint64_t) override {}
+  void within(double) override {}
+  void commit() noexcept override { after = INT64_MAX; }
+  [[noreturn]] void leave() override { throw Cancelled{"stopped"}; }
+  static void task(void* context, int64_t, int) { ++static_cast<Stopping*>(context)->done; }
+};
+
+TEST(ThreadPool, ACancelledCallLeavesOutWhatHasNotBegun) {
+  for (const int threads : {1, 3}) {
+    const auto pool = make_pool(threads);
+    for (const int64_t after : {0, 1, 10, 500}) {
+      Stopping call;
+      call.after = after;
+      supervisor = &call;
+      EXPECT_THROW(pool->run(1000, Stopping::task, &call), Cancelled);
+      supervisor = nullptr;
+      EXPECT_GE(call.done, after);
+      EXPECT_LT(call.done, after + threads);   // those that had begun
+      check_runs(*pool, 1);                    // and the pool is as it was
+    }
+    Stopping committed;
+    committed.after = INT64_MAX;
+    supervisor = &committed;
+    pool->run(1000, Stopping::task, &committed);
+    supervisor = nullptr;
+    EXPECT_EQ(committed.done, 1000);
+  }
+  Host host{2};
+  auto pool = ThreadPool::create(2, run_on_host, &host);
+  ASSERT_TRUE(pool);
+  Stopping call;
+  call.after = 5;
+  supervisor = &call;
+  EXPECT_THROW((*pool)->run(1000, Stopping::task, &call), Cancelled);
+  supervisor = nullptr;
+  EXPECT_LT(call.done, 8);
+  check_runs(**pool, 1);
+}
+
 #ifdef STW_SANITIZED
 constexpr bool sanitized = true;
 #elif defined(__has_feature)

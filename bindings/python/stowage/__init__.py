@@ -19,8 +19,9 @@ from .device import Device, devices, profiles
 from .model import Model, presets
 from .plan import Plan, longest_sequence, pack, profile_info
 from .trainer import Dataset, Trainer, verify_checkpoint
+from .watch import Watch
 
-__all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "build_info", "devices", "load",
+__all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "Watch", "build_info", "devices", "load",
            "longest_sequence", "pack", "presets", "profile_info", "profiles", "verify_checkpoint", "version"]
 
 # Of this package, and of the header that it was made of.

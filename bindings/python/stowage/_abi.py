@@ -26,6 +26,22 @@ STW_CALLBACK_FAILED = 6001
 STW_NUMERIC = 7000
 STW_NON_FINITE = 7001
 STW_INTERNAL = 9000
+STW_WORK_NONE = 0
+STW_WORK_PLAN = 1
+STW_WORK_OPEN_DATASET = 2
+STW_WORK_CREATE_TRAINER = 3
+STW_WORK_STEP = 4
+STW_WORK_EVALUATE = 5
+STW_WORK_GENERATE = 6
+STW_WORK_CALIBRATE = 7
+STW_WORK_SAVE = 8
+STW_WORK_RESTORE = 9
+STW_WORK_EXPORT = 10
+STW_UNIT_NONE = 0
+STW_UNIT_BYTES = 1
+STW_UNIT_MICRO_STEPS = 2
+STW_UNIT_SAMPLES = 3
+STW_SET_INTERVAL = 1
 STW_BACKEND_AUTO = 0
 STW_BACKEND_CPU = 1
 STW_BACKEND_CUDA = 2
@@ -38,6 +54,7 @@ STW_ISA_AVX2 = 2
 STW_ISA_AVX512 = 3
 STW_ISA_NEON = 4
 STW_SET_DROPOUT = 1
+STW_SET_MODEL_SEED = 2
 STW_ADAPTER_RANK_STABILISED = 1
 STW_TASK_AUTOMATIC = 0
 STW_TASK_LANGUAGE_MODEL = 1
@@ -104,6 +121,7 @@ STW_TOKENIZER_BYTE = 1
 STW_TOKENIZER_IDS = 2
 STW_SET_DOCUMENT_END = 1
 STW_SET_HELD_OUT = 2
+STW_SET_DATASET_SEED = 4
 STW_MARK_TARGET = 1
 STW_MARK_BEGIN = 2
 STW_MARK_SECOND = 4
@@ -125,6 +143,7 @@ STW_SET_BETA1 = 4
 STW_SET_BETA2 = 8
 STW_SET_MOMENTUM = 16
 STW_SET_MARGIN = 32
+STW_SET_TRAINER_SEED = 64
 STW_NON_FINITE_SKIP = 0
 STW_NON_FINITE_STOP = 1
 STW_SCHEDULE_COSINE = 0
@@ -133,12 +152,27 @@ STW_SCHEDULE_CONSTANT = 2
 STW_SCHEDULE_WSD = 3
 STW_SCHEDULE_INVERSE_ROOT = 4
 STW_SET_MIN_RATE = 1
+STW_SET_GENERATE_SEED = 1
 STW_PROFILE_BYTES = 16384
 STW_TENSOR_PARAMETER = 0
 STW_TENSOR_GRADIENT = 1
 STW_TENSOR_FIRST_MOMENT = 2
 STW_TENSOR_SECOND_MOMENT = 3
 
+
+class stw_watch_info(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("work", c_uint32),
+        ("unit", c_uint32),
+        ("reserved", c_uint32),
+        ("done", c_uint64),
+        ("total", c_uint64),
+        ("share", c_double),
+    ]
+
+
+stw_watch_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(stw_watch_info))
 stw_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 stw_allocate_fn = CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_size_t, c_void_p)
 stw_release_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_void_p)
@@ -167,6 +201,8 @@ class stw_progress(Structure):
         ("evaluation_samples", c_uint64),
         ("evaluated_samples", c_uint64),
         ("evaluation_targets", c_uint64),
+        ("micro_steps", c_uint64),
+        ("micro_steps_done", c_uint64),
     ]
 
 
@@ -199,6 +235,17 @@ class stw_error(Structure):
         ("bytes_needed", c_uint64),
         ("bytes_available", c_uint64),
         ("message", c_char * 480),
+    ]
+
+
+class stw_watch_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("set_mask", c_uint32),
+        ("notify", stw_watch_fn),
+        ("user", c_void_p),
+        ("interval_milliseconds", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -358,6 +405,7 @@ class stw_plan_options(Structure):
         ("quantize", c_uint32),
         ("quantize_embeddings", c_uint32),
         ("preference", c_uint32),
+        ("watch", c_void_p),
     ]
 
 
@@ -533,6 +581,7 @@ class stw_dataset_options(Structure):
         ("task", c_uint32),
         ("in_order", c_uint32),
         ("reserved", c_uint32),
+        ("watch", c_void_p),
     ]
 
 
@@ -574,6 +623,7 @@ class stw_trainer_options(Structure):
         ("margin", c_float),
         ("answer_share", c_float),
         ("reserved", c_uint32),
+        ("watch", c_void_p),
     ]
 
 
@@ -634,6 +684,8 @@ class stw_generate_options(Structure):
         ("stop", POINTER(c_int32)),
         ("stop_count", c_uint64),
         ("top_p", c_double),
+        ("set_mask", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -641,6 +693,10 @@ FUNCTIONS = {   # name: what it returns, what it takes
     "stw_version": (c_uint32, []),
     "stw_build_info": (c_char_p, []),
     "stw_status_name": (c_char_p, [stw_status]),
+    "stw_watch_create": (stw_status, [POINTER(c_void_p), POINTER(stw_watch_options), POINTER(stw_error)]),
+    "stw_watch_destroy": (None, [c_void_p]),
+    "stw_watch_cancel": (None, [c_void_p]),
+    "stw_watch_query": (stw_status, [c_void_p, POINTER(stw_watch_info)]),
     "stw_device_at": (stw_status, [c_size_t, POINTER(stw_device_info), POINTER(stw_error)]),
     "stw_device_open": (stw_status, [POINTER(c_void_p), POINTER(stw_device_options), POINTER(stw_error)]),
     "stw_device_close": (None, [c_void_p]),

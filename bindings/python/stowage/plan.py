@@ -7,6 +7,7 @@ from ._library import Handle, call, check, entry, every, expect, failure, fittin
 from ._options import ask, encoded, info, options
 from .device import Device
 from .model import Model
+from .watch import Watch, used
 
 INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGHTS}
 
@@ -22,6 +23,8 @@ def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile
             values.setdefault("device_memory", about.memory_free + about.memory_reserved)
         else:
             values.setdefault("threads", about.threads)
+    if values.get("watch") is not None:
+        expect(values["watch"], Watch, "watch")
     if profile is not None:
         values["profile"] = encoded(profile)
         values["profile_size"] = len(values["profile"])
@@ -46,7 +49,8 @@ class Plan(Handle):
         super().__init__()
         error = struct("stw_error")
         chosen = plan_options(model, global_batch, **values)
-        status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
+        with used(values.get("watch")):
+            status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
         if status == _abi.STW_OVER_BUDGET:
             answer = failure(status, error)
             answer.plan = self

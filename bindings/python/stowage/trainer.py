@@ -13,6 +13,7 @@ from ._tensors import Lease, View, numbers, shape_of, take_back, tensor_of
 from .device import Device
 from .model import Model
 from .plan import Plan
+from .watch import Watch, used
 
 KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRADIENT, "first_moment": _abi.STW_TENSOR_FIRST_MOMENT,
          "second_moment": _abi.STW_TENSOR_SECOND_MOMENT}
@@ -31,8 +32,11 @@ class Dataset(Handle):
             if len(kinds) != vocabulary:
                 raise ValueError(f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, found {len(kinds)}")
             values["token_kinds"] = (ctypes.c_uint8 * len(kinds)).from_buffer_copy(kinds)
+        if values.get("watch") is not None:
+            expect(values["watch"], Watch, "watch")
         chosen = options("stw_dataset_options", path=path, vocabulary=vocabulary, sequence=sequence, **values)
-        call("stw_dataset_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
+        with used(values.get("watch")):
+            call("stw_dataset_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
 
     @property
     def info(self):
@@ -147,7 +151,7 @@ def _hook_of(hook, raised, on_host, lease):
 
 class Trainer(Handle):
     """A model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the last micro-step and the update. Keyword
-    arguments: stw_trainer_options. Ctrl-C ends a run between two steps. When Python ends, what daemon threads compute is cancelled and waited for."""
+    arguments: stw_trainer_options. Ctrl-C ends what is under way, within a step, too. When Python ends, what daemon threads compute is cancelled and waited for."""
 
     _destroy = "stw_trainer_destroy"
     _of_process = True
@@ -157,6 +161,10 @@ class Trainer(Handle):
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
         self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, Lease()
         about = model.info
+        self._watch = expect(values.get("watch") or Watch(), Watch, "watch")   # through its callback Ctrl-C is heard
+        raised = self._raised
+        self._watch._told.interrupted = lambda: raised.error is not None
+        values["watch"] = self._watch
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
         self._labels_tokens = about.task == "token_label"
         self._has_values = about.task in TASKS_WITH_VALUES
@@ -164,21 +172,23 @@ class Trainer(Handle):
             values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu", self._lease)
         chosen = options("stw_trainer_options", **values)
         try:
-            call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
+            with used(self._watch):
+                call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
         except Error as error:
             self._explain(error)
+        self._watch._hold(1)   # as long as the trainer is open
         self._open = device._lend(self)
 
     def _give_back(self, pointer):
-        destroy, opened = super()._give_back, self._open
-        self._lease.end(lambda: (destroy(pointer), opened.release()))
+        destroy, opened, watch = super()._give_back, self._open, self._watch
+        self._lease.end(lambda: (destroy(pointer), watch._hold(-1), opened.release()))
 
     def _stop(self):
         library().stw_trainer_cancel(self._pointer)
 
     def _call(self, function, *arguments, allowed=()):
         try:
-            with self._raised.interrupts():
+            with self._raised.interrupts(), used(self._watch):
                 status = call(function, self, *arguments, allowed=allowed)
         except Error as error:
             self._raised.throw()

@@ -26,6 +26,22 @@ pub const STW_CALLBACK_FAILED: stw_status = 6001;
 pub const STW_NUMERIC: stw_status = 7000;
 pub const STW_NON_FINITE: stw_status = 7001;
 pub const STW_INTERNAL: stw_status = 9000;
+pub const STW_WORK_NONE: u32 = 0;
+pub const STW_WORK_PLAN: u32 = 1;
+pub const STW_WORK_OPEN_DATASET: u32 = 2;
+pub const STW_WORK_CREATE_TRAINER: u32 = 3;
+pub const STW_WORK_STEP: u32 = 4;
+pub const STW_WORK_EVALUATE: u32 = 5;
+pub const STW_WORK_GENERATE: u32 = 6;
+pub const STW_WORK_CALIBRATE: u32 = 7;
+pub const STW_WORK_SAVE: u32 = 8;
+pub const STW_WORK_RESTORE: u32 = 9;
+pub const STW_WORK_EXPORT: u32 = 10;
+pub const STW_UNIT_NONE: u32 = 0;
+pub const STW_UNIT_BYTES: u32 = 1;
+pub const STW_UNIT_MICRO_STEPS: u32 = 2;
+pub const STW_UNIT_SAMPLES: u32 = 3;
+pub const STW_SET_INTERVAL: u32 = 1;
 pub const STW_BACKEND_AUTO: u32 = 0;
 pub const STW_BACKEND_CPU: u32 = 1;
 pub const STW_BACKEND_CUDA: u32 = 2;
@@ -38,6 +54,7 @@ pub const STW_ISA_AVX2: u32 = 2;
 pub const STW_ISA_AVX512: u32 = 3;
 pub const STW_ISA_NEON: u32 = 4;
 pub const STW_SET_DROPOUT: u32 = 1;
+pub const STW_SET_MODEL_SEED: u32 = 2;
 pub const STW_ADAPTER_RANK_STABILISED: u32 = 1;
 pub const STW_TASK_AUTOMATIC: u32 = 0;
 pub const STW_TASK_LANGUAGE_MODEL: u32 = 1;
@@ -104,6 +121,7 @@ pub const STW_TOKENIZER_BYTE: u32 = 1;
 pub const STW_TOKENIZER_IDS: u32 = 2;
 pub const STW_SET_DOCUMENT_END: u32 = 1;
 pub const STW_SET_HELD_OUT: u32 = 2;
+pub const STW_SET_DATASET_SEED: u32 = 4;
 pub const STW_MARK_TARGET: u32 = 1;
 pub const STW_MARK_BEGIN: u32 = 2;
 pub const STW_MARK_SECOND: u32 = 4;
@@ -125,6 +143,7 @@ pub const STW_SET_BETA1: u32 = 4;
 pub const STW_SET_BETA2: u32 = 8;
 pub const STW_SET_MOMENTUM: u32 = 16;
 pub const STW_SET_MARGIN: u32 = 32;
+pub const STW_SET_TRAINER_SEED: u32 = 64;
 pub const STW_NON_FINITE_SKIP: u32 = 0;
 pub const STW_NON_FINITE_STOP: u32 = 1;
 pub const STW_SCHEDULE_COSINE: u32 = 0;
@@ -133,6 +152,7 @@ pub const STW_SCHEDULE_CONSTANT: u32 = 2;
 pub const STW_SCHEDULE_WSD: u32 = 3;
 pub const STW_SCHEDULE_INVERSE_ROOT: u32 = 4;
 pub const STW_SET_MIN_RATE: u32 = 1;
+pub const STW_SET_GENERATE_SEED: u32 = 1;
 pub const STW_PROFILE_BYTES: u32 = 16384;
 pub const STW_TENSOR_PARAMETER: u32 = 0;
 pub const STW_TENSOR_GRADIENT: u32 = 1;
@@ -169,7 +189,15 @@ pub struct stw_trainer {
     _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
+#[repr(C)]
+pub struct stw_watch {
+    _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+}
+
 pub use crate::dlpack::DLManagedTensorVersioned;
+
+pub type stw_watch_fn = Option<unsafe extern "C" fn(user: *mut c_void, now: *const stw_watch_info) -> i32>;
 
 pub type stw_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, component: *const c_char, message: *const c_char)>;
 
@@ -200,6 +228,55 @@ pub struct stw_error {
 }
 
 impl Default for stw_error {
+    /// Zero, but for its size.
+    fn default() -> Self {
+        let mut made: Self = unsafe { std::mem::zeroed() };
+        made.struct_size = std::mem::size_of::<Self>() as u32;
+        made
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct stw_watch_info {
+    pub struct_size: u32,
+    /// STW\_WORK\_\*
+    pub work: u32,
+    /// STW\_UNIT\_\*
+    pub unit: u32,
+    pub reserved: u32,
+    /// of \`unit\`; where nothing is under way, of the last call
+    pub done: u64,
+    /// 0: unknown
+    pub total: u64,
+    /// of the whole, 0 to 1; within a micro-step it follows the ops (CPU). 0 where the total is unknown
+    pub share: f64,
+}
+
+impl Default for stw_watch_info {
+    /// Zero, but for its size.
+    fn default() -> Self {
+        let mut made: Self = unsafe { std::mem::zeroed() };
+        made.struct_size = std::mem::size_of::<Self>() as u32;
+        made
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stw_watch_options {
+    pub struct_size: u32,
+    /// STW\_SET\_INTERVAL
+    pub set_mask: u32,
+    /// NULL: the host polls by stw\_watch\_query, or only cancels
+    pub notify: stw_watch_fn,
+    pub user: *mut c_void,
+    /// between two calls of \`notify\`; a call that takes no longer is not told of. Unset: 100; 0: after every piece
+    pub interval_milliseconds: u32,
+    pub reserved: u32,
+}
+
+impl Default for stw_watch_options {
     /// Zero, but for its size.
     fn default() -> Self {
         let mut made: Self = unsafe { std::mem::zeroed() };
@@ -336,7 +413,7 @@ pub struct stw_model_options {
     pub config_json_size: usize,
     /// a .safetensors file, or a folder with one or with an index (of several files without an index the one named model.safetensors); NULL: those of the source folder if it has any, else random values drawn from \`seed\`
     pub weights: *const c_char,
-    /// 0: 1337
+    /// unset: 1337
     pub seed: u64,
     /// replaces all rates of the config; unset: those
     pub dropout: f32,
@@ -466,7 +543,7 @@ pub struct stw_plan_options {
     pub struct_size: u32,
     /// STW\_SET\_RESERVE
     pub set_mask: u32,
-    /// bounds the peak; 0: what the device has (device\_memory, or the profile's, or for a CPU what is available on this machine now)
+    /// bounds the peak, as in stw\_trainer\_replan; 0: all that the device has: device\_memory, or the profile's, or for a CPU what is available on this machine now
     pub memory_bytes: u64,
     /// samples of one optimizer step; required
     pub global_batch: u64,
@@ -518,6 +595,8 @@ pub struct stw_plan_options {
     pub quantize_embeddings: u32,
     /// STW\_PREFERENCE\_\*: the same
     pub preference: u32,
+    /// of this call; NULL: none
+    pub watch: *mut stw_watch,
 }
 
 impl Default for stw_plan_options {
@@ -844,9 +923,9 @@ pub struct stw_dataset_options {
     pub vocabulary: u64,
     /// tokens of a sample
     pub sequence: u64,
-    /// of the windows; 0: 1337
+    /// of the windows; unset: 1337
     pub seed: u64,
-    /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT
+    /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT, STW\_SET\_DATASET\_SEED
     pub set_mask: u32,
     /// 1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn, and samples hold whole pairs, none longer than \`sequence\` + 1 tokens
     pub pairs: u32,
@@ -875,6 +954,8 @@ pub struct stw_dataset_options {
     pub in_order: u32,
     /// 0
     pub reserved: u32,
+    /// of this call; NULL: none
+    pub watch: *mut stw_watch,
 }
 
 impl Default for stw_dataset_options {
@@ -951,6 +1032,10 @@ pub struct stw_progress {
     pub evaluated_samples: u64,
     /// that evaluation\_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs
     pub evaluation_targets: u64,
+    /// of the step under way, or of the last one: in all
+    pub micro_steps: u64,
+    /// how many of them have been given to the device; on the CPU they are computed then
+    pub micro_steps_done: u64,
 }
 
 impl Default for stw_progress {
@@ -994,7 +1079,7 @@ impl Default for stw_gradients {
 pub struct stw_trainer_options {
     pub struct_size: u32,
     pub set_mask: u32,
-    /// of dropout; 0: 1337
+    /// of dropout; unset: 1337
     pub seed: u64,
     /// adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99
     pub beta1: f32,
@@ -1034,6 +1119,8 @@ pub struct stw_trainer_options {
     /// 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
     pub answer_share: f32,
     pub reserved: u32,
+    /// of its creation and of every call that names it, as long as it lives; NULL: none
+    pub watch: *mut stw_watch,
 }
 
 impl Default for stw_trainer_options {
@@ -1147,13 +1234,16 @@ pub struct stw_generate_options {
     pub out_capacity: u64,
     /// 0: the most probable token
     pub temperature: f64,
-    /// 0: 1337
+    /// unset: 1337
     pub seed: u64,
     /// tokens of which any ends the answer, such as the model's end of text; it is the last in \`out\`
     pub stop: *const i32,
     pub stop_count: u64,
     /// of the top\_k at \`temperature\`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1
     pub top_p: f64,
+    /// STW\_SET\_GENERATE\_SEED
+    pub set_mask: u32,
+    pub reserved: u32,
 }
 
 impl Default for stw_generate_options {
@@ -1169,6 +1259,10 @@ extern "C" {
     pub fn stw_version() -> u32;
     pub fn stw_build_info() -> *const c_char;
     pub fn stw_status_name(status: stw_status) -> *const c_char;
+    pub fn stw_watch_create(out: *mut *mut stw_watch, options: *const stw_watch_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_watch_destroy(watch: *mut stw_watch);
+    pub fn stw_watch_cancel(watch: *mut stw_watch);
+    pub fn stw_watch_query(watch: *const stw_watch, out: *mut stw_watch_info) -> stw_status;
     pub fn stw_device_at(index: usize, out: *mut stw_device_info, error: *mut stw_error) -> stw_status;
     pub fn stw_device_open(out: *mut *mut stw_device, options: *const stw_device_options, error: *mut stw_error) -> stw_status;
     pub fn stw_device_close(device: *mut stw_device);
@@ -1242,6 +1336,8 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
         };
     }
     of!(stw_error, struct_size, status, native_code, reserved, bytes_needed, bytes_available, message);
+    of!(stw_watch_info, struct_size, work, unit, reserved, done, total, share);
+    of!(stw_watch_options, struct_size, set_mask, notify, user, interval_milliseconds, reserved);
     of!(stw_device_options, struct_size, backend, ordinal, threads, isa, log_level, stream, log, log_user, allocate, release, memory_user, run, run_user, cublaslt, cudnn);
     of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor, threads, isa, name, profile, memory_reserved);
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
@@ -1250,7 +1346,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task, head_is_new);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
-    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);
+    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference, watch);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks, global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision, step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds, unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
     of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits, reserved);
@@ -1261,14 +1357,14 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, reserved);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, reserved, watch);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
-    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved);
+    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
     of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved, accuracy);
     of!(stw_run_options, struct_size, set_mask, until, total, warmup, learning_rate, min_rate, schedule, progress_every, progress, progress_user, decay_steps, base_batch);
-    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count, top_p);
+    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count, top_p, set_mask, reserved);
     found
 }

@@ -73,6 +73,14 @@ choices! {
     Picture { Svg = STW_PICTURE_SVG, Html = STW_PICTURE_HTML, Csv = STW_PICTURE_CSV, }
     /// What a search for offsets has found.
     PackAnswer { Optimal = STW_PACK_OPTIMAL, Fits = STW_PACK_FITS, Impossible = STW_PACK_IMPOSSIBLE, Unknown = STW_PACK_UNKNOWN, }
+    /// What long call is under way.
+    Work {
+        None = STW_WORK_NONE, Plan = STW_WORK_PLAN, OpenDataset = STW_WORK_OPEN_DATASET, CreateTrainer = STW_WORK_CREATE_TRAINER, Step = STW_WORK_STEP,
+        Evaluate = STW_WORK_EVALUATE, Generate = STW_WORK_GENERATE, Calibrate = STW_WORK_CALIBRATE, Save = STW_WORK_SAVE, Restore = STW_WORK_RESTORE,
+        Export = STW_WORK_EXPORT,
+    }
+    /// What is counted of it.
+    Unit { None = STW_UNIT_NONE, Bytes = STW_UNIT_BYTES, MicroSteps = STW_UNIT_MICRO_STEPS, Samples = STW_UNIT_SAMPLES, }
     /// Which of a parameter's tensors.
     TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT, FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
 }

@@ -6,6 +6,7 @@ use crate::abi::{self, stw_dataset_info as DatasetInfo};
 use crate::choices::{Task, Tokenizer};
 use crate::error::{check, told, Error, Result, Status};
 use crate::text::{optional_path, path_to_c, pointer};
+use crate::watch::Watch;
 
 /// `stw_dataset_options`; the rest is `..Default::default()`.
 #[derive(Default, Clone, Debug)]
@@ -15,8 +16,8 @@ pub struct DatasetOptions<'a> {
     pub vocabulary: u64,
     /// Tokens of a sample.
     pub sequence: u64,
-    /// Of the windows; 0: 1337.
-    pub seed: u64,
+    /// Of the windows; none: 1337.
+    pub seed: Option<u64>,
     /// The token that ends a document. Needs a plan with [`PlanOptions::positions`](crate::PlanOptions::positions).
     pub document_end: Option<u64>,
     /// A file with a byte for each token, a sum of 1: the model learns to predict it; 2: a document begins with it; 4: it belongs to its
@@ -44,6 +45,8 @@ pub struct DatasetOptions<'a> {
     pub mask_whole_words: bool,
     /// Without marks and `mask_rate`: evaluations are of all of the held-out part, in windows end to end.
     pub in_order: bool,
+    /// Of the opening.
+    pub watch: Option<&'a Watch>,
 }
 
 /// An open file, read window by window.
@@ -86,7 +89,7 @@ impl Dataset {
             path: path.as_ptr(),
             vocabulary: options.vocabulary,
             sequence: options.sequence,
-            seed: options.seed,
+            seed: options.seed.unwrap_or(0),
             marks: pointer(&marks),
             labels: pointer(&labels),
             label_count: options.label_count,
@@ -98,8 +101,12 @@ impl Dataset {
             token_kinds: options.token_kinds.map_or(ptr::null(), <[u8]>::as_ptr),
             mask_whole_words: options.mask_whole_words as u32,
             in_order: options.in_order as u32,
+            watch: Watch::pointer_of(options.watch),
             ..Default::default()
         };
+        if options.seed.is_some() {
+            given.set_mask |= abi::STW_SET_DATASET_SEED;
+        }
         if let Some(token) = options.document_end {
             given.document_end = token;
             given.set_mask |= abi::STW_SET_DOCUMENT_END;
@@ -109,7 +116,9 @@ impl Dataset {
             given.set_mask |= abi::STW_SET_HELD_OUT;
         }
         let mut out = ptr::null_mut();
-        check(|error| unsafe { abi::stw_dataset_open(&mut out, &given, error) })?;
+        let opened = check(|error| unsafe { abi::stw_dataset_open(&mut out, &given, error) });
+        Watch::explain(options.watch);
+        opened?;
         Ok(Dataset { pointer: NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no dataset"))? })
     }
 

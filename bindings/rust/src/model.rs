@@ -18,8 +18,8 @@ pub struct ModelOptions<'a> {
     pub config_json: Option<&'a str>,
     /// A .safetensors file, or a folder of them; none: those of the source folder if it has any, else random values drawn from `seed`.
     pub weights: Option<&'a Path>,
-    /// 0: 1337.
-    pub seed: u64,
+    /// None: 1337.
+    pub seed: Option<u64>,
     /// Replaces all rates of the config.
     pub dropout: Option<f32>,
     /// A folder of adapters (LoRA) to go on with.
@@ -87,12 +87,12 @@ impl Model {
             return Err(Error::new(Status::BAD_ARGUMENT, format!("label_count {}: there are {} label_names", options.label_count, names.len())));
         }
         let given = abi::stw_model_options {
-            set_mask: if options.dropout.is_some() { abi::STW_SET_DROPOUT } else { 0 },
+            set_mask: options.dropout.map_or(0, |_| abi::STW_SET_DROPOUT) | options.seed.map_or(0, |_| abi::STW_SET_MODEL_SEED),
             source: pointer(&source),
             config_json: options.config_json.map_or(ptr::null(), |text| text.as_ptr() as *const c_char),
             config_json_size: options.config_json.map_or(0, str::len),
             weights: pointer(&weights),
-            seed: options.seed,
+            seed: options.seed.unwrap_or(0),
             dropout: options.dropout.unwrap_or(0.0),
             adapter: pointer(&adapter),
             adapter_targets: pointer(&targets),

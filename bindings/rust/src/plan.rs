@@ -7,6 +7,7 @@ use crate::choices::{Attention, Backend, GradientPrecision, Kernels, Master, Mod
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
+use crate::watch::Watch;
 
 /// Settings of all parameters that a pattern names: `"embeddings"`, `"blocks.0-1"`, `"norms"`, …, or a tensor's name with * and ?. What is
 /// none stays as it is.
@@ -65,6 +66,8 @@ pub struct PlanOptions<'a> {
     pub quantize_embeddings: Quantize,
     /// Of pairs of documents, whose batches bring positions without [`positions`](PlanOptions::positions).
     pub preference: Preference,
+    /// Of the planning.
+    pub watch: Option<&'a Watch>,
 }
 
 impl<'a> PlanOptions<'a> {
@@ -101,7 +104,7 @@ impl PlanOptions<'_> {
             }
         }).collect();
         let inputs = [(self.positions, abi::STW_INPUT_POSITIONS), (self.weights, abi::STW_INPUT_WEIGHTS)];
-        Ok(call(&abi::stw_plan_options {
+        let answer = call(&abi::stw_plan_options {
             set_mask: if self.reserve_bytes.is_some() { abi::STW_SET_RESERVE } else { 0 },
             memory_bytes: self.memory_bytes,
             global_batch: self.global_batch,
@@ -130,8 +133,11 @@ impl PlanOptions<'_> {
             quantize: self.quantize as u32,
             quantize_embeddings: self.quantize_embeddings as u32,
             preference: self.preference as u32,
+            watch: Watch::pointer_of(self.watch),
             ..Default::default()
-        }))
+        });
+        Watch::explain(self.watch);
+        Ok(answer)
     }
 }
 

@@ -18,12 +18,13 @@ use crate::hook::{call_hook, GradientHook, Hook};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::text::path_to_c;
+use crate::watch::Watch;
 
 /// `stw_trainer_options`; none: the optimizer's own. The rest is `..Default::default()`.
 #[derive(Default)]
 pub struct TrainerOptions {
-    /// Of dropout; 0: 1337.
-    pub seed: u64,
+    /// Of dropout; none: 1337.
+    pub seed: Option<u64>,
     pub beta1: Option<f32>,
     pub beta2: Option<f32>,
     /// 0: 1e-8.
@@ -49,6 +50,8 @@ pub struct TrainerOptions {
     pub margin: Option<f32>,
     /// How often the chosen document's mean token loss is added to a preference's.
     pub answer_share: f32,
+    /// Of the creation, and of all that the trainer does.
+    pub watch: Option<Watch>,
 }
 
 /// `stw_run_options`; the rest is `..Default::default()`.
@@ -79,8 +82,8 @@ pub struct GenerateOptions<'a> {
     pub top_p: f64,
     /// 0: the most probable token.
     pub temperature: f64,
-    /// 0: 1337.
-    pub seed: u64,
+    /// None: 1337.
+    pub seed: Option<u64>,
     /// Tokens of which any ends the answer; it is the last one then.
     pub stop: &'a [i32],
 }
@@ -111,7 +114,7 @@ impl Remote {
         alive.map(call)
     }
 
-    /// Stops what is under way before its next micro-step, or else what comes next.
+    /// Ends what is under way, within a step, too, or else what comes next.
     pub fn cancel(&self) {
         self.with(|trainer| unsafe { abi::stw_trainer_cancel(trainer.as_ptr()) });
     }
@@ -126,6 +129,7 @@ impl Remote {
 pub struct Trainer {
     pointer: NonNull<abi::stw_trainer>,
     hook: Option<NonNull<Hook>>,
+    watch: Option<Watch>,
     alive: Arc<Alive>,
     labels: usize,
     labels_tokens: bool,
@@ -166,7 +170,8 @@ impl Trainer {
         let on_host = device.info().backend() == Backend::Cpu;
         let hook = options.gradient_hook.map(|hook| Box::new(Hook::new(hook, on_host)));
         let mut given = abi::stw_trainer_options {
-            seed: options.seed,
+            seed: options.seed.unwrap_or(0),
+            watch: Watch::pointer_of(options.watch.as_ref()),
             epsilon: options.epsilon,
             nesterov: options.nesterov as u32,
             label_smoothing: options.label_smoothing,
@@ -179,6 +184,9 @@ impl Trainer {
             answer_share: options.answer_share,
             ..Default::default()
         };
+        if options.seed.is_some() {
+            given.set_mask |= abi::STW_SET_TRAINER_SEED;
+        }
         let mut set = |value: Option<f32>, field: fn(&mut abi::stw_trainer_options) -> &mut f32, bit: u32| {
             if let Some(value) = value {
                 *field(&mut given) = value;
@@ -206,6 +214,7 @@ impl Trainer {
                 if let Some(hook) = hook {
                     drop(unsafe { Box::from_raw(hook.as_ptr()) });
                 }
+                Watch::explain(options.watch.as_ref());
                 return Err(made.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no trainer")));
             }
         };
@@ -213,6 +222,7 @@ impl Trainer {
         Ok(Trainer {
             pointer,
             hook,
+            watch: options.watch,
             alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
             labels: about.labels as usize,
             labels_tokens: about.task == abi::STW_TASK_TOKEN_LABEL,
@@ -233,7 +243,9 @@ impl Trainer {
 
     /// A call that may call the hook.
     fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
-        check(|error| made(self.pointer.as_ptr(), error)).map_err(|error| self.explain(error))
+        let done = check(|error| made(self.pointer.as_ptr(), error));
+        Watch::explain(self.watch.as_ref());
+        done.map_err(|error| self.explain(error))
     }
 
     /// One update from a whole global batch.
@@ -298,6 +310,7 @@ impl Trainer {
         if let Some(panic) = unsafe { (*call_pointer).panic.take() } {
             resume_unwind(panic);
         }
+        Watch::explain(unsafe { (*trainer).watch.as_ref() });
         match done {
             Ok(()) => Ok(Ended::Finished),
             Err(error) if error.status == Status::CANCELLED => Ok(Ended::Stopped),
@@ -330,7 +343,8 @@ impl Trainer {
             out: out.as_mut_ptr(),
             out_capacity: out.len() as u64,
             temperature: options.temperature,
-            seed: options.seed,
+            seed: options.seed.unwrap_or(0),
+            set_mask: if options.seed.is_some() { abi::STW_SET_GENERATE_SEED } else { 0 },
             stop: options.stop.as_ptr(),
             stop_count: options.stop.len() as u64,
             ..Default::default()

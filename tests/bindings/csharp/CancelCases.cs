@@ -66,6 +66,55 @@ internal sealed partial class Cases
         }
     }
 
+    public void WatchesTellAndCancel()
+    {
+        var done = new System.Collections.Generic.List<long>();
+        bool goesOn = true, throws = false;
+        var options = new WatchOptions { IntervalMilliseconds = 0 };
+        options.Notify = now =>
+        {
+            if (now.Work == Work.Step)
+                done.Add(now.Done);
+            if (throws)
+                throw new InvalidOperationException("of the watch");
+            return goesOn;
+        };
+        using (var watch = new Watch(options))
+        {
+            PlanOptions plan = World.Small(o => { o.MicroBatch = 2; o.Watch = watch; });
+            using (var world = new World(plan, new TrainerOptions { Watch = watch }))
+            {
+                world.Steps(1);
+                Equal(done[0], 0L);
+                Equal(done[done.Count - 1], 2L);
+                Equal(world.Trainer.Progress.MicroStepsDone, 2L);
+                Equal(watch.State.Work, Work.None);
+                goesOn = false;
+                Throws(Status.Cancelled, () => world.Steps(1));
+                goesOn = true;
+                throws = true;
+                Throws<InvalidOperationException>(() => world.Steps(1));
+                throws = false;
+                watch.Cancel();
+                Throws(Status.Cancelled, () => new Plan(world.Model, plan));
+                watch.Dispose();   // at the end of its trainer
+                world.Steps(1);
+                Throws<ObjectDisposedException>(() => new Plan(world.Model, plan));
+            }
+        }
+    }
+
+    public void ZeroIsASeed()
+    {
+        Func<ulong?, ulong> weights = seed =>
+        {
+            using (var world = new World(model: new ModelOptions { ConfigJson = World.Gpt2, Seed = seed }))
+                return world.Weights();
+        };
+        Equal(weights(null), weights(1337));
+        True(weights(0) != weights(1337));
+    }
+
     /// <summary>Whenever it comes, a token stops the call that it was given to, and no other.</summary>
     public void TokensStopOneCallAlone()
     {

@@ -402,6 +402,46 @@ func TestOthersMayStopIt(t *testing.T) {
 	equal(t, none.Close(), nil)
 }
 
+func TestWatchesTellAndCancel(t *testing.T) {
+	var done []uint64
+	goesOn, every := true, time.Duration(0)
+	watch := must[*Watch](t)(NewWatch(WatchOptions{Interval: &every, Notify: func(now WatchState) bool {
+		if now.Work == WorkStep {
+			done = append(done, now.Done)
+		}
+		return goesOn
+	}}))
+	plan := small()
+	plan.MicroBatch, plan.Watch = 2, watch
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, plan, TrainerOptions{Watch: watch})
+	world.steps(1)
+	equal(t, []uint64{done[0], done[len(done)-1]}, []uint64{0, 2})
+	equal(t, world.trainer.Progress().MicroStepsDone, uint64(2))
+	equal(t, watch.State().Work, WorkNone)
+	goesOn = false
+	_, err := world.trainer.Step(batch(), 1e-3)
+	expect(t, err, Cancelled)
+	goesOn = true
+	watch.Cancel()
+	_, err = NewPlan(world.model, plan)
+	expect(t, err, Cancelled)
+	watch.Close() // at the end of its trainer
+	world.steps(1)
+	_, err = NewPlan(world.model, plan)
+	expect(t, err, BadState)
+	_, err = NewWatch(WatchOptions{Interval: func() *time.Duration { wrong := -time.Second; return &wrong }()})
+	expect(t, err, BadArgument)
+}
+
+func TestZeroIsASeed(t *testing.T) {
+	weights := func(seed *uint64) [][]float32 {
+		return worldOf(t, ModelOptions{ConfigJSON: gpt2, Seed: seed}, small(), TrainerOptions{}).weights()
+	}
+	zero, usual := uint64(0), uint64(1337)
+	equal(t, weights(nil), weights(&usual))
+	equal(t, reflect.DeepEqual(weights(&zero), weights(&usual)), false)
+}
+
 // A test that fails inside of a callback leaves its goroutine, but not C's frames.
 func TestCallbacksMayExit(t *testing.T) {
 	world, data := newWorld(t), data(t)

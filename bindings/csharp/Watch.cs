@@ -1,0 +1,137 @@
+using System;
+using System.Runtime.ExceptionServices;
+using System.Runtime.InteropServices;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>How far a long call is.</summary>
+    public sealed class WatchState
+    {
+        internal WatchState(stw_watch_info told)
+        {
+            Work = (Work)told.work;
+            Unit = (Unit)told.unit;
+            Done = Numbers.Of(told.done);
+            Total = Numbers.Of(told.total);
+            Share = told.share;
+        }
+
+        /// <summary>What is under way.</summary>
+        public Work Work { get; }
+        /// <summary>What Done and Total count.</summary>
+        public Unit Unit { get; }
+        /// <summary>Where nothing is under way, of the last call.</summary>
+        public long Done { get; }
+        /// <summary>0: unknown.</summary>
+        public long Total { get; }
+        /// <summary>Of the whole, 0 to 1.</summary>
+        public double Share { get; }
+    }
+
+    /// <summary>stw_watch_options; null: unset.</summary>
+    public sealed class WatchOptions
+    {
+        /// <summary>Called in the middle of a long call; false cancels it. What it throws cancels it, too, and leaves it.</summary>
+        public Func<WatchState, bool> Notify { get; set; }
+        /// <summary>Between two calls of Notify; null: 100; 0: it is called after every piece of work.</summary>
+        public int? IntervalMilliseconds { get; set; }
+    }
+
+    /// <summary>Cancels the long calls that use it, one after the other, and tells how far they are: for PlanOptions, DatasetOptions and TrainerOptions.</summary>
+    public sealed unsafe class Watch : NativeObject
+    {
+        private readonly WatchCalls calls;
+
+        /// <summary>Makes one.</summary>
+        /// <exception cref="StowageException">BadArgument</exception>
+        public Watch(WatchOptions options = null)
+        {
+            stw_watch_options given = stw_watch_options.Sized();
+            if (options?.IntervalMilliseconds != null)
+            {
+                given.set_mask = STW_SET_INTERVAL;
+                given.interval_milliseconds = Numbers.Unsigned(options.IntervalMilliseconds.Value, nameof(options.IntervalMilliseconds));
+            }
+            if (options?.Notify != null)
+            {
+                calls = new WatchCalls(options.Notify);
+                calls.Enter(ref given);
+            }
+            stw_watch* made = null;
+            stw_error error = stw_error.Sized();
+            WatchCalls called = calls;   // not this: what it holds must not hold it
+            try
+            {
+                Errors.Check(stw_watch_create(&made, &given, &error), &error);
+            }
+            catch
+            {
+                called?.End();
+                throw;
+            }
+            Own((IntPtr)made, pointer =>
+            {
+                stw_watch_destroy((stw_watch*)pointer);
+                called?.End();
+            });
+        }
+
+        /// <summary>On any thread: ends the call under way that uses the watch, or else the next one.</summary>
+        public void Cancel()
+        {
+            using (Held held = Hold())
+                stw_watch_cancel((stw_watch*)held.Pointer);
+        }
+
+        /// <summary>How far the call under way is, on any thread.</summary>
+        public WatchState State
+        {
+            get
+            {
+                stw_watch_info told = stw_watch_info.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_watch_query((stw_watch*)held.Pointer, &told));
+                return new WatchState(told);
+            }
+        }
+
+        /// <summary>What Notify threw in the call that is over.</summary>
+        internal ExceptionDispatchInfo TakeFailure()
+        {
+            return calls?.Take();
+        }
+    }
+
+    /// <summary>What a watch calls.</summary>
+    internal sealed unsafe class WatchCalls : Carrier
+    {
+        private static readonly stw_watch_fn OfNotify = OnNotify;
+        private readonly Func<WatchState, bool> notify;
+
+        public WatchCalls(Func<WatchState, bool> notify)
+        {
+            this.notify = notify;
+        }
+
+        public void Enter(ref stw_watch_options given)
+        {
+            given.notify = Marshal.GetFunctionPointerForDelegate(OfNotify);
+            given.user = User;
+        }
+
+        private static int OnNotify(void* user, stw_watch_info* now)
+        {
+            WatchCalls calls = Of<WatchCalls>(user);
+            stw_watch_info told = Told(now);
+            return calls.Guard(() => calls.notify(new WatchState(told)));
+        }
+
+        private static stw_watch_info Told(stw_watch_info* now)
+        {
+            stw_watch_info told = stw_watch_info.Sized();
+            Copy(now, &told, sizeof(stw_watch_info));
+            return told;
+        }
+    }
+}

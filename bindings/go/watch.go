@@ -1,0 +1,146 @@
+package stowage
+
+/*
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+// Work is what is under way.
+type Work uint32
+
+const (
+	WorkNone          Work = C.STW_WORK_NONE
+	WorkPlan          Work = C.STW_WORK_PLAN
+	WorkOpenDataset   Work = C.STW_WORK_OPEN_DATASET
+	WorkCreateTrainer Work = C.STW_WORK_CREATE_TRAINER
+	WorkStep          Work = C.STW_WORK_STEP
+	WorkEvaluate      Work = C.STW_WORK_EVALUATE
+	WorkGenerate      Work = C.STW_WORK_GENERATE
+	WorkCalibrate     Work = C.STW_WORK_CALIBRATE
+	WorkSave          Work = C.STW_WORK_SAVE
+	WorkRestore       Work = C.STW_WORK_RESTORE
+	WorkExport        Work = C.STW_WORK_EXPORT
+)
+
+// Unit is what WatchState.Done and Total count.
+type Unit uint32
+
+const (
+	UnitNone       Unit = C.STW_UNIT_NONE
+	UnitBytes      Unit = C.STW_UNIT_BYTES
+	UnitMicroSteps Unit = C.STW_UNIT_MICRO_STEPS
+	UnitSamples    Unit = C.STW_UNIT_SAMPLES
+)
+
+// WatchState is how far a long call is.
+type WatchState struct {
+	Work        Work
+	Unit        Unit
+	Done, Total uint64  // a Total of 0 is unknown
+	Share       float64 // of the whole, 0 to 1
+}
+
+// WatchOptions are stw_watch_options.
+type WatchOptions struct {
+	// Notify is called in the middle of a long call; false cancels it.
+	Notify func(now WatchState) bool
+	// Interval is between two calls of Notify; nil: 100 ms; 0: Notify is called after every piece of work.
+	Interval *time.Duration
+}
+
+// Watch cancels the long calls that use it, one after the other, and tells how far they are: the Watch of PlanOptions, DatasetOptions and
+// TrainerOptions.
+type Watch struct {
+	handle[*C.stw_watch]
+	calls *calls
+}
+
+// NewWatch answers BadArgument for an interval of less than 0 or more than 2^32 - 1 milliseconds.
+func NewWatch(options WatchOptions) (*Watch, error) {
+	asked := C.stw_watch_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_watch_options{}))}
+	if options.Interval != nil {
+		var checked fits
+		asked.set_mask, asked.interval_milliseconds = C.STW_SET_INTERVAL, checked.unsigned("Interval", int(options.Interval.Milliseconds()))
+		if checked.err != nil {
+			return nil, checked.err
+		}
+	}
+	made := &Watch{}
+	if options.Notify != nil {
+		made.calls = &calls{notify: options.Notify}
+		C.stowage_go_set_notify(&asked, made.calls.register())
+	}
+	told := newError()
+	if err := check(C.stw_watch_create(&made.pointer, &asked, &told), &told); err != nil {
+		made.calls.release()
+		return nil, err
+	}
+	called := made.calls
+	made.end = func(p *C.stw_watch) {
+		C.stw_watch_destroy(p)
+		called.release()
+	}
+	runtime.SetFinalizer(made, func(w *Watch) { w.Close() })
+	return made, nil
+}
+
+// Close takes effect after the last call, and the last trainer, that uses the watch.
+func (w *Watch) Close() error {
+	if w != nil {
+		w.close()
+	}
+	return nil
+}
+
+// Cancel ends the call under way that uses the watch, or else the next one. From any goroutine.
+func (w *Watch) Cancel() {
+	if pointer, err := w.use("Watch"); err == nil {
+		defer w.done()
+		C.stw_watch_cancel(pointer)
+	}
+}
+
+// State is zero for a watch that is closed. From any goroutine.
+func (w *Watch) State() WatchState {
+	pointer, err := w.use("Watch")
+	if err != nil {
+		return WatchState{}
+	}
+	defer w.done()
+	told := sized[C.stw_watch_info]()
+	C.stw_watch_query(pointer, &told)
+	return watchStateOf(&told)
+}
+
+func watchStateOf(told *C.stw_watch_info) WatchState {
+	return WatchState{Work: Work(told.work), Unit: Unit(told.unit), Done: uint64(told.done), Total: uint64(told.total), Share: float64(told.share)}
+}
+
+// begin is followed by done, where it has not failed and there is a watch.
+func (w *Watch) begin() (*C.stw_watch, error) {
+	if w == nil {
+		return nil, nil
+	}
+	return w.use("Watch")
+}
+
+// finish is the end of a call that began with begin: what became of it.
+func (w *Watch) finish(err error) error {
+	if w == nil {
+		return err
+	}
+	defer w.done()
+	return w.calls.explain(err)
+}
+
+//export stowageGoNotify
+func stowageGoNotify(user unsafe.Pointer, now *C.stw_watch_info) C.int32_t {
+	c, told := callsOf(user), copied(now)
+	return status(c.run(func() bool { return c.notify(watchStateOf(&told)) }))
+}

@@ -1,0 +1,18 @@
+// POSIX's cancellation of threads, which unwinds a thread wherever it waits: no object of ours could be left whole.
+#pragma once
+#include <pthread.h>
+
+namespace stw {
+
+// While it lives, a pthread_cancel of the calling thread waits.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace stw

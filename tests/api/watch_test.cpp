@@ -1,0 +1,435 @@
+// Watches: what they tell of every kind of long call, and that a cancel leaves what it should.
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "tests/api/harness.h"
+
+extern "C" void *stw_test_run_in_c(void *run);   // unwound.c
+
+namespace stw::api_test {
+
+struct WatchCloser {
+  void operator()(stw_watch* p) const { stw_watch_destroy(p); }
+};
+
+namespace {
+
+// Is told of every piece, and cancels at one of them.
+struct Watcher {
+  std::vector<stw_watch_info> told;
+  size_t cancel_at = SIZE_MAX;   // the index of what is told
+  std::function<void()> then;    // called each time
+  std::unique_ptr<stw_watch, WatchCloser> watch;
+
+  Watcher() {
+    auto o = sized<stw_watch_options>();
+    o.set_mask = STW_SET_INTERVAL;
+    o.user = this;
+    o.notify = [](void* user, const stw_watch_info* now) -> int32_t {
+      auto& self = *static_cast<Watcher*>(user);
+      self.told.push_back(*now);
+      if (self.then) self.then();
+      return self.told.size() == self.cancel_at + 1;
+    };
+    stw_watch* out = nullptr;
+    EXPECT_EQ(stw_watch_create(&out, &o, nullptr), STW_OK);
+    watch.reset(out);
+  }
+  stw_watch* get() const { return watch.get(); }
+  stw_watch_info now() const {
+    auto info = sized<stw_watch_info>();
+    EXPECT_EQ(stw_watch_query(get(), &info), STW_OK);
+    return info;
+  }
+  void forget(size_t at = SIZE_MAX) { told.clear(), cancel_at = at; }
+};
+
+stw_plan_options plan_of_watch() {
+  auto o = plan_options(4);
+  o.micro_batch = 1;
+  return o;
+}
+
+class Watching : public testing::Test {
+ protected:
+  TemporaryDirectory folder;
+  Watcher watcher;
+  Handle<stw_dataset> dataset = open_text(folder, text_of(2000));
+
+  stw_trainer_options trainer_options() const {
+    auto o = sized<stw_trainer_options>();
+    o.watch = watcher.get();
+    return o;
+  }
+};
+
+TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
+  const auto o = trainer_options();
+  World w(tiny_gpt2, plan_of_watch(), &o);
+  TokenBatch batch(4, 16);
+  step(w.trainer.get(), batch.batch());
+  const State before = state_of(w);
+  World other(tiny_gpt2, plan_of_watch());
+  step(other.trainer.get(), batch.batch());
+  step(other.trainer.get(), batch.batch());
+  const State after = state_of(other);
+
+  std::map<uint64_t, uint64_t> counted;   // micro-steps, as the trainer tells, by those that the watch tells
+  watcher.forget();
+  watcher.then = [&] { counted[watcher.told.back().done] = progress_of(w.trainer.get()).micro_steps_done; };
+  step(w.trainer.get(), batch.batch());
+  EXPECT_EQ(state_of(w), after);
+  EXPECT_EQ(counted, (std::map<uint64_t, uint64_t>{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}));
+  EXPECT_EQ(progress_of(w.trainer.get()).micro_steps, 4u);
+  double share = 0;
+  for (const stw_watch_info& told : watcher.told) {
+    EXPECT_EQ(told.struct_size, sizeof told);
+    EXPECT_EQ(told.work, uint32_t{STW_WORK_STEP});
+    EXPECT_EQ(told.unit, uint32_t{STW_UNIT_MICRO_STEPS});
+    EXPECT_EQ(told.total, 4u);
+    EXPECT_GE(told.share, share);
+    share = told.share;
+  }
+  EXPECT_EQ(share, 1);
+  EXPECT_EQ(watcher.now().work, uint32_t{STW_WORK_NONE});
+  watcher.then = nullptr;
+
+  // A cancel at any place before the update leaves every bit, and the step that is made then has the bits of one that was never cancelled.
+  const size_t places = watcher.told.size();
+  ASSERT_GT(places, 100u);
+  size_t cancelled = 0, finished = 0;
+  for (size_t place = 0; place < places; place += 23) {
+    World fresh(tiny_gpt2, plan_of_watch(), &o);
+    step(fresh.trainer.get(), batch.batch());
+    watcher.forget(place);
+    const stw_status status = stw_trainer_step(fresh.trainer.get(), batch.batch(), nullptr);
+    watcher.forget();
+    if (status == STW_OK) {   // the update had begun
+      ++finished;
+      EXPECT_EQ(state_of(fresh), after);
+      continue;
+    }
+    ++cancelled;
+    ASSERT_EQ(status, STW_CANCELLED);
+    EXPECT_EQ(state_of(fresh), before);
+    step(fresh.trainer.get(), batch.batch());
+    EXPECT_EQ(state_of(fresh), after) << place;
+  }
+  EXPECT_GT(cancelled, 4u);
+  EXPECT_LE(finished, 2u);
+}
+
+// What comes too late for a step stops the next call, once; a callback's answer does not.
+TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
+  const auto o = trainer_options();
+  World w(tiny_gpt2, plan_of_watch(), &o);
+  TokenBatch batch(4, 16);
+  watcher.forget();
+  step(w.trainer.get(), batch.batch());
+  const size_t last = watcher.told.size();
+  watcher.forget();
+  watcher.then = [&] {
+    if (watcher.told.size() == last) stw_watch_cancel(watcher.get());
+  };
+  EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
+  watcher.then = nullptr;
+  watcher.forget();
+  EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_CANCELLED);
+  EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
+}
+
+// Parameters change in the middle of the backward pass: from there on a step goes to its end.
+TEST_F(Watching, AFusedUpdateIsUndoneOrFinished) {
+  auto plan = plan_options(4);
+  plan.fused_update = 1;
+  const auto o = trainer_options();
+  TokenBatch batch(4, 16);
+  World w(tiny_gpt2, plan, &o);
+  const State before = state_of(w);
+  watcher.forget();
+  step(w.trainer.get(), batch.batch());
+  const State after = state_of(w);
+  const size_t places = watcher.told.size();
+  bool undone = false, finished = false;
+  for (size_t place = 0; place < places; place += 5) {
+    World fresh(tiny_gpt2, plan, &o);
+    watcher.forget(place);
+    const stw_status status = stw_trainer_step(fresh.trainer.get(), batch.batch(), nullptr);
+    watcher.forget();
+    (status == STW_OK ? finished : undone) = true;
+    EXPECT_EQ(state_of(fresh), status == STW_OK ? after : before) << place;
+    if (status != STW_OK) step(fresh.trainer.get(), batch.batch());
+    EXPECT_EQ(state_of(fresh), after) << place;
+  }
+  EXPECT_TRUE(undone && finished);
+}
+
+TEST_F(Watching, PlanningCreationAndOpeningEndWithoutAnObject) {
+  const auto model = make_model(tiny_gpt2);
+  const auto device = open_device();
+  auto plan_options_ = plan_of_watch();
+  plan_options_.watch = watcher.get();
+  auto data = sized<stw_dataset_options>();
+  const std::string path = folder / "text.txt";
+  put_file(path, text_of(100000));
+  data.path = path.c_str();
+  data.vocabulary = 256;
+  data.sequence = 16;
+  data.watch = watcher.get();
+  const auto plan = make_plan(model.get(), plan_options_);
+  const auto of_trainer = trainer_options();
+
+  stw_plan* no_plan = nullptr;
+  stw_dataset* no_dataset = nullptr;
+  stw_trainer* no_trainer = nullptr;
+  uint64_t longest = 0;
+  const auto create_plan = [&](stw_error* e) { return stw_plan_create(&no_plan, model.get(), &plan_options_, e); };
+  const auto find_longest = [&](stw_error* e) { return stw_plan_longest_sequence(model.get(), &plan_options_, &longest, e); };
+  const auto open = [&](stw_error* e) { return stw_dataset_open(&no_dataset, &data, e); };
+  const auto create_trainer = [&](stw_error* e) { return stw_trainer_create(&no_trainer, device.get(), model.get(), plan.get(), &of_trainer, e); };
+  const struct { std::function<stw_status(stw_error*)> call; uint32_t work; const char* message; } calls[] = {
+      {create_plan, STW_WORK_PLAN, "plan: cancelled"}, {find_longest, STW_WORK_PLAN, "plan: cancelled"},
+      {open, STW_WORK_OPEN_DATASET, "dataset: its opening was cancelled"}, {create_trainer, STW_WORK_CREATE_TRAINER, "trainer: its creation was cancelled"}};
+  for (const auto& [call, work, message] : calls) {
+    stw_error error = sized<stw_error>();
+    stw_watch_cancel(watcher.get());   // where nothing is under way, the next call
+    EXPECT_EQ(call(&error), STW_CANCELLED);
+    EXPECT_STREQ(error.message, message);
+    watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);   // of a search that is so short little is told
+    if (work != STW_WORK_PLAN) {
+      EXPECT_EQ(call(&error), STW_CANCELLED);
+      ASSERT_EQ(watcher.told.size(), 4u);
+      for (const stw_watch_info& told : watcher.told) {
+        EXPECT_EQ(told.work, work);
+        EXPECT_EQ(told.unit, uint32_t{STW_UNIT_BYTES});
+      }
+      EXPECT_GT(watcher.told.back().done, watcher.told.front().done);
+    }
+    EXPECT_EQ(no_plan, nullptr);
+    EXPECT_EQ(no_dataset, nullptr);
+    EXPECT_EQ(no_trainer, nullptr);
+  }
+  watcher.forget();
+  EXPECT_EQ(open(nullptr), STW_OK);
+  EXPECT_EQ(watcher.now().done, 100000u);
+  EXPECT_EQ(watcher.now().total, 100000u);
+  EXPECT_EQ(watcher.now().share, 1);
+  stw_dataset_close(no_dataset);
+  EXPECT_EQ(create_trainer(nullptr), STW_OK);
+  EXPECT_EQ(watcher.now().done, watcher.now().total);
+  stw_trainer_destroy(no_trainer);
+  watcher.forget();
+  EXPECT_EQ(create_plan(nullptr), STW_OK);
+  EXPECT_GT(watcher.now().done, 0u);
+  EXPECT_EQ(watcher.now().total, 0u);
+  stw_plan_destroy(no_plan);
+}
+
+TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
+  const auto o = trainer_options();
+  World w(tiny_gpt2, plan_of_watch(), &o);
+  run(w.trainer.get(), dataset.get(), 1);
+  const std::string path = folder / "checkpoint";
+  stw_watch_cancel(watcher.get());
+  stw_trainer_cancel(w.trainer.get());
+  ASSERT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);   // a host that was told to end saves first
+  ASSERT_EQ(stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), nullptr), STW_OK);
+  ASSERT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_OK);
+  const State saved = state_of(w);
+  double loss = 0;
+  EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_CANCELLED);   // both cancels at once
+  EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
+
+  run(w.trainer.get(), dataset.get(), 2);
+  const State later = state_of(w);
+  const std::string weights = folder / "model.safetensors";
+  const std::string old_weights = file_bytes(weights), old_checkpoint = file_bytes(path);
+  const auto save = [&] { return stw_trainer_save(w.trainer.get(), path.c_str(), nullptr); };
+  const auto export_model = [&] { return stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), nullptr); };
+  const auto restore = [&] { return stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr); };
+  const struct { std::function<stw_status()> call; uint32_t work; } calls[] = {{save, STW_WORK_SAVE}, {export_model, STW_WORK_EXPORT}, {restore, STW_WORK_RESTORE}};
+  for (const auto& [call, work] : calls) {
+    watcher.forget(5);
+    EXPECT_EQ(call(), STW_CANCELLED);
+    EXPECT_EQ(watcher.told.back().work, work);
+    EXPECT_EQ(state_of(w), later);
+    EXPECT_EQ(file_bytes(path), old_checkpoint);
+    EXPECT_EQ(file_bytes(weights), old_weights);
+    EXPECT_EQ(folder.entries(), 4u);   // no temporary one: text, checkpoint, weights, config
+  }
+  watcher.forget();
+  EXPECT_EQ(restore(), STW_OK);
+  EXPECT_EQ(state_of(w), saved);
+  EXPECT_EQ(watcher.now().done, watcher.now().total);
+}
+
+TEST_F(Watching, ACallbackMayNotUseTheTrainerThatIsAtWork) {
+  const auto o = trainer_options();
+  World w(tiny_gpt2, plan_of_watch(), &o);
+  const std::string path = folder / "checkpoint", other = folder / "other";
+  size_t calls = 0;
+  watcher.then = [&] {
+    ++calls;
+    TokenBatch batch(4, 16);
+    EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_BAD_STATE);
+    EXPECT_EQ(stw_trainer_save(w.trainer.get(), other.c_str(), nullptr), STW_BAD_STATE);
+    EXPECT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_BAD_STATE);
+    // Of another one it may, and a cancel of its own call does not reach there.
+    EXPECT_EQ(make_plan(w.model.get(), plan_of_watch()) != nullptr, true);
+  };
+  watcher.forget(2);
+  EXPECT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_CANCELLED);
+  EXPECT_EQ(calls, 3u);
+}
+
+TEST_F(Watching, FromASignalHandler) {
+  const auto o = trainer_options();
+  World w(tiny_gpt2, plan_of_watch(), &o);
+  static stw_trainer* trainer;
+  static stw_watch* watch;
+  trainer = w.trainer.get();
+  watch = watcher.get();
+  for (void (*const handler)(int) : {+[](int) { stw_trainer_cancel(trainer); }, +[](int) { stw_watch_cancel(watch); }}) {
+    struct sigaction action = {}, before = {};
+    action.sa_handler = handler;
+    ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+    const itimerval soon{{0, 0}, {0, 20000}};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
+    const auto options = run_options(uint64_t{1} << 40);
+    EXPECT_EQ(stw_trainer_run(trainer, dataset.get(), &options, nullptr), STW_CANCELLED);
+    ASSERT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
+    watcher.forget();
+  }
+}
+
+TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
+  World w(tiny_gpt2, plan_of_watch());
+  struct Run {
+    stw_trainer* trainer;
+    stw_dataset* dataset;
+    std::atomic<bool> begun = false, returned = false;
+    stw_status status = STW_INTERNAL;
+  } all{w.trainer.get(), dataset.get()};
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, [](void* user) -> void* {
+    auto& run = *static_cast<Run*>(user);
+    auto o = run_options(40);
+    o.progress_user = user;
+    o.progress = [](void* self, const stw_progress*) -> int32_t {
+      static_cast<Run*>(self)->begun = true;
+      const timespec nap{0, 1000000};   // a cancellation point, if one was allowed there
+      nanosleep(&nap, nullptr);
+      return 0;
+    };
+    run.status = stw_trainer_run(run.trainer, run.dataset, &o, nullptr);
+    run.returned = true;
+    for (;;) pthread_testcancel();
+  }, &all), 0);
+  while (!all.begun) std::this_thread::yield();
+  ASSERT_EQ(pthread_cancel(thread), 0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(all.returned);
+  EXPECT_EQ(all.status, STW_OK);
+  EXPECT_EQ(progress_of(w.trainer.get()).batches, 40u);
+}
+
+struct RunInC {
+  stw_trainer *trainer;
+  stw_dataset *dataset;
+  const stw_run_options *options;
+};
+
+// As Python's interpreter ends daemon threads.
+TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
+  World w(tiny_gpt2, plan_of_watch());
+  auto o = run_options(5);
+  o.progress = [](void*, const stw_progress* now) -> int32_t {
+    if (now->batches == 2) pthread_exit(nullptr);
+    return 0;
+  };
+  RunInC all{w.trainer.get(), dataset.get(), &o};
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, stw_test_run_in_c, &all), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(progress_of(w.trainer.get()).phase, uint32_t{STW_PHASE_IDLE});
+  run(w.trainer.get(), dataset.get(), 5);
+  World other(tiny_gpt2, plan_of_watch());
+  run(other.trainer.get(), dataset.get(), 5);
+  EXPECT_EQ(state_of(w), state_of(other));
+}
+
+#ifndef STW_SANITIZED   // frames are larger then
+TEST_F(Watching, AThreadWithASmallStackIsEnough) {
+  struct All {
+    std::string folder;
+    stw_dataset* dataset;
+    bool done = false;
+  } all{folder.path(), dataset.get()};
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
+#ifdef __GLIBC__
+  pthread_attr_t before, small;   // of the library's threads
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&small), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, 128 << 10), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&small), 0);
+#endif
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, [](void* user) -> void* {
+    auto& self = *static_cast<All*>(user);
+    for (const std::string& config : {tiny_gpt2, tiny_llama}) {
+      World w(config, plan_options(4));
+      run(w.trainer.get(), self.dataset, 3);
+      const std::string path = self.folder + "/checkpoint";
+      double loss = 0;
+      EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), self.dataset, 1, &loss, nullptr), STW_OK);
+      EXPECT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);
+      EXPECT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_OK);
+      EXPECT_EQ(stw_trainer_export_model(w.trainer.get(), self.folder.c_str(), nullptr), STW_OK);
+      size_t needed = 0;
+      EXPECT_EQ(stw_plan_picture(w.plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, nullptr), STW_OK);
+    }
+    self.done = true;
+    return nullptr;
+  }, &all), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+#ifdef __GLIBC__
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+#endif
+  pthread_attr_destroy(&attributes);
+  EXPECT_TRUE(all.done);
+}
+#endif
+
+TEST_F(Watching, WrongOptionsAreRefused) {
+  auto o = sized<stw_watch_options>();
+  stw_watch* out = nullptr;
+  stw_error error = sized<stw_error>();
+  o.set_mask = 2;
+  EXPECT_EQ(stw_watch_create(&out, &o, &error), STW_BAD_ARGUMENT);
+  EXPECT_STREQ(error.message, "watch options.set_mask has bits that this library does not know");
+  o = sized<stw_watch_options>();
+  o.reserved = 1;
+  EXPECT_EQ(stw_watch_create(&out, &o, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_watch_create(nullptr, nullptr, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(out, nullptr);
+  auto info = sized<stw_watch_info>();
+  EXPECT_EQ(stw_watch_query(nullptr, &info), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_watch_query(watcher.get(), nullptr), STW_BAD_ARGUMENT);
+  stw_watch_cancel(nullptr);
+  stw_watch_destroy(nullptr);
+  // By default short calls are not told of.
+  ASSERT_EQ(stw_watch_create(&out, nullptr, nullptr), STW_OK);
+  stw_watch_destroy(out);
+}
+
+}  // namespace
+}  // namespace stw::api_test

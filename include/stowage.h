@@ -82,10 +82,6 @@
 extern "C" {
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* ---- status ----------------------------------------------------------------------------------------------------- */
 typedef int32_t stw_status;
 enum {

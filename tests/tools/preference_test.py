@@ -173,7 +173,7 @@ class PreferenceTest(CommandTest):
                 break
         run.send_signal(signal.SIGINT)
         _, complaint = run.communicate(timeout=60)
-        self.assertEqual((run.returncode, complaint), (FAILED, "\nstowage: stopping; once more to end at once\nstowage: error: stopped while the reference was computed; nothing of it is kept\n"))
+        self.assertEqual((run.returncode, complaint), (130, "\nstowage: stopping; once more to end at once\nstowage: error: stopped while the reference was computed; nothing of it is kept\n"))
         self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
 
     def test_a_long_reference_tells_how_far_it_is(self):

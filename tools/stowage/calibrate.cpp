@@ -10,6 +10,7 @@
 #include "flags.h"
 #include "profile.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -60,13 +61,15 @@ struct CalibrateCommand {
 
   static std::string measure(const Device& device, const Model& opened, const Plan& made) {
     stw_trainer* created = nullptr;
-    call([&](stw_error* error) {
-      return stw_trainer_create(&created, device.get(), opened.get(), made.get(), nullptr, error);
+    auto options = sized<stw_trainer_options>();
+    options.watch = work_watch();
+    long_call([&](stw_error* error) {
+      return stw_trainer_create(&created, device.get(), opened.get(), made.get(), &options, error);
     });
     const Trainer trainer(created);
     std::string text(STW_PROFILE_BYTES, '\0');
     size_t size = 0;
-    call([&](stw_error* error) { return stw_trainer_calibrate(trainer.get(), text.data(), text.size(), &size, error); });
+    long_call([&](stw_error* error) { return stw_trainer_calibrate(trainer.get(), text.data(), text.size(), &size, error); });
     text.resize(size);
     return text;
   }

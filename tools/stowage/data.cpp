@@ -14,6 +14,7 @@
 #include "tagged.h"
 #include "units.h"
 #include "utf8.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -47,7 +48,7 @@ struct Kept {
     stw_dataset_options now = options;
     const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &now, error); };
     try {
-      call(open);
+      long_call(open);
     } catch (const Failure& failure) {
       if (failure.status == STW_BAD_STATE) throw;
       std::string message = failure.what();
@@ -363,6 +364,8 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
   options.seed = request.flags.seed;
+  options.set_mask |= STW_SET_DATASET_SEED;
+  options.watch = work_watch();
   if (request.document_end && !marks) {
     options.set_mask |= STW_SET_DOCUMENT_END;
     options.document_end = *request.document_end;

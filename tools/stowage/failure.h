@@ -10,6 +10,12 @@ namespace command {
 
 enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2, exit_does_not_fit = 3 };
 
+// What a signal ended is not done. Shells give such a process this code.
+inline int exit_of_signal(int signal) { return 128 + signal; }
+
+// A run that a signal stopped, and that has said so.
+struct Stopped { int exit_code; };
+
 class Failure : public std::runtime_error {
  public:
   Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}

@@ -356,8 +356,9 @@ Model open_model(const ModelFlags& flags) {
   options.source = flags.source.c_str();
   options.weights = flags.weights.empty() ? nullptr : flags.weights.c_str();
   options.seed = flags.seed;
+  options.set_mask |= STW_SET_MODEL_SEED;
   if (flags.dropout) {
-    options.set_mask = STW_SET_DROPOUT;
+    options.set_mask |= STW_SET_DROPOUT;
     options.dropout = *flags.dropout;
   }
   if (!flags.adapter.empty()) options.adapter = flags.adapter.c_str();

@@ -95,6 +95,7 @@ struct GenerateCommand {
     options.temperature = temperature;
     options.top_k = top_k;
     options.top_p = top_p;
+    options.set_mask = STW_SET_GENERATE_SEED;
     options.seed = seed + done;  // windows must not repeat each other's draws
     options.stop = stop.data();
     options.stop_count = stop.size();

@@ -6,6 +6,7 @@
 #include "messages.h"
 #include "run_folder.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 
@@ -57,7 +58,8 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, 
   auto trainer_options = sized<stw_trainer_options>();
   set_preference(trainer_options, preference);
   stw_trainer* trainer = nullptr;
-  call([&](stw_error* error) {
+  trainer_options.watch = work_watch();
+  long_call([&](stw_error* error) {
     return stw_trainer_create(&trainer, opened.device.get(), opened.model.get(), opened.plan.get(), &trainer_options,
                               error);
   });

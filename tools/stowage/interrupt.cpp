@@ -10,7 +10,7 @@
 namespace command {
 namespace {
 
-std::atomic<int> signals{0};
+std::atomic<int> signals{0}, first_signal{0};
 std::atomic<bool> has_checkpoint{false}, saves{true};
 std::atomic<stw_trainer*> to_cancel{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
@@ -25,7 +25,8 @@ void tell_from_handler(const char (&text)[size]) {
 // stw_trainer_cancel only sets a flag: it may be called from a handler.
 void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
-    if (saves.load()) tell_from_handler("\nstowage: finishing this step, then saving; once more to end at once\n");
+    first_signal = signal;
+    if (saves.load()) tell_from_handler("\nstowage: stopping this step, then saving; once more to end at once\n");
     else tell_from_handler("\nstowage: stopping; once more to end at once\n");
     if (stw_trainer* trainer = to_cancel.load()) stw_trainer_cancel(trainer);
     return;
@@ -36,7 +37,14 @@ void handle(int signal) {
     tell_from_handler("\nstowage: error: ended at once; the last complete checkpoint is unharmed\n");
   else
     tell_from_handler("\nstowage: error: ended at once; nothing was saved yet\n");
-  ::_exit(exit_failed);
+  ::_exit(exit_of_signal(signal));
+}
+
+void end_at_once(int signal) { ::_exit(exit_of_signal(signal)); }
+
+bool is_ignored_now(int signal) {
+  struct sigaction before = {};
+  return sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN;
 }
 
 void install(void (*handler)(int)) {
@@ -44,21 +52,19 @@ void install(void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  // Under nohup it stays ignored; and one more of them does not end a run that is over but for its exit code.
-  if (handler == SIG_DFL) action.sa_handler = SIG_IGN;
-  static const bool is_ignored = [] {   // from the beginning
-    struct sigaction before = {};
-    return sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN;
-  }();
-  if (!is_ignored) sigaction(SIGHUP, &action, nullptr);
+  static const bool is_ignored[] = {is_ignored_now(SIGINT), is_ignored_now(SIGTERM), is_ignored_now(SIGHUP)};   // from the beginning: under nohup, or in the background
+  if (!is_ignored[0]) sigaction(SIGINT, &action, nullptr);
+  if (!is_ignored[1]) sigaction(SIGTERM, &action, nullptr);
+  // One more of them does not end a run that is over but for its exit code.
+  if (handler == end_at_once && signals.load() > 0) action.sa_handler = SIG_IGN;
+  if (!is_ignored[2]) sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace
 
 Interrupt::Interrupt(bool saves_then) {
   signals = 0;
+  first_signal = 0;
   saves = saves_then;
   has_checkpoint = false;
   install(handle);
@@ -66,14 +72,16 @@ Interrupt::Interrupt(bool saves_then) {
 
 Interrupt::~Interrupt() {
   to_cancel = nullptr;
-  install(SIG_DFL);
+  install(end_at_once);
 }
 
-bool Interrupt::requested() const { return signals.load() > 0; }
+int Interrupt::exit_code() const { return first_signal.load() == 0 ? 0 : exit_of_signal(first_signal.load()); }
 
 void Interrupt::saved() { has_checkpoint = true; }
 
 void Interrupt::cancels(stw_trainer* trainer) { to_cancel = trainer; }
+
+void end_at_signals() { install(end_at_once); }
 
 void outlive_file_limits() { ::signal(SIGXFSZ, SIG_IGN); }
 

@@ -9,6 +9,7 @@
 
 #include "files.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -60,6 +61,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     stw_plan* made = nullptr;
     auto error = sized<stw_error>();
     const stw_status status = stw_plan_create(&made, preset.model.get(), &options, &error);
+    end_work_line();
     const Plan plan(made);
     tried += 1;
     if (status == STW_OVER_BUDGET) continue;

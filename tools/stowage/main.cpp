@@ -55,6 +55,7 @@ int finish() {
 int main(int count, char** words) {
   command::occupy_standard_descriptors();
   command::outlive_file_limits();
+  command::end_at_signals();
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
@@ -63,7 +64,7 @@ int main(int count, char** words) {
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
   application.footer(
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 and the signal's number where one ended it: 130 Ctrl-C, 143 SIGTERM.\n"
       "`stowage COMMAND --help` explains a command, and `stowage help` shows the guide.");
   command::add_plan(application);
   command::add_train(application, count > 0 ? words[0] : "stowage");
@@ -93,6 +94,9 @@ int main(int count, char** words) {
       return finish();
     }
     return report(command::exit_usage, command::usage_error(application, error));
+  } catch (const command::Stopped& stopped) {
+    std::fflush(stdout);
+    return stopped.exit_code;
   } catch (const command::Failure& failure) {
     return report(failure.exit_code, failure.what());
   } catch (const std::bad_alloc&) {

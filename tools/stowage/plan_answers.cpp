@@ -9,6 +9,7 @@
 
 #include "files.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -53,7 +54,7 @@ void print_frontier(const Plan& plan, bool json) {
 
 void print_longest_sequence(const Model& model, const stw_plan_options& options, bool json) {
   uint64_t sequence = 0;
-  const stw_status status = call(
+  const stw_status status = long_call(
       [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &sequence, error); }, STW_OVER_BUDGET);
   if (json) fmt::print("{{\"longest_sequence\":{},\"positions\":{}}}\n", sequence, query(model).positions);
   else if (status == STW_OK) fmt::print("longest sequence that fits: {} of the model's {} positions\n", grouped(sequence), grouped(query(model).positions));

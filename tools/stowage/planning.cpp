@@ -9,6 +9,7 @@
 #include "optimizers.h"
 #include "profile.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -185,6 +186,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   options.preference = preference_number(flags.preference);
   if (flags.keeps_documents() || model.labels > 0) options.inputs |= STW_INPUT_POSITIONS;
+  options.watch = work_watch();
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();
   if (!device.profile.empty()) {
@@ -199,7 +201,7 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
   PlanAnswer answer;
   stw_plan* plan = nullptr;
   const stw_status status =
-      call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); }, STW_OVER_BUDGET);
+      long_call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); }, STW_OVER_BUDGET);
   answer.plan = Plan(plan);
   const stw_plan_info info = query(answer.plan);
   if (status == STW_OVER_BUDGET) {

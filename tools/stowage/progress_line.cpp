@@ -32,7 +32,8 @@ ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes
           fmt::format("{:.0f}%", 100 * static_cast<double>(planned_bytes) / static_cast<double>(budget_bytes))),
       unit_(std::move(unit)),
       live_(is_terminal(STDOUT_FILENO)),
-      drawn_tenth_(tenth(first, last)) {}
+      drawn_tenth_(tenth(first, last)),
+      batches_(first) {}
 
 bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
   if (batches == first_ + 1 || batches >= last_) return true;
@@ -58,12 +59,28 @@ std::string ProgressLine::text(const stw_progress& now, double seconds, size_t c
   return line.substr(0, columns - 1);
 }
 
-void ProgressLine::draw() const {
+void ProgressLine::draw() {
+  is_within_ = false;
   tell("{}{}{}", live_ ? "\r" : "", shown_, live_ ? "\x1b[K" : "\n");
   std::fflush(stdout);
 }
 
+void ProgressLine::within(const stw_watch_info& now) {
+  if (!live_) return;
+  const std::string all = grouped(now.total);
+  const std::string text = fmt::format("step {}/{}  {:>2.0f} %{}", grouped(batches_ + 1), grouped(last_), std::floor(100 * now.share),
+                                       now.total > 1 ? fmt::format("  micro-step {} of {}", grouped(std::min(now.done + 1, now.total)), all) : "");
+  // What is known of the steps before stays beside it, as far as there is room.
+  const size_t columns = columns_of(STDOUT_FILENO);
+  const size_t loss = shown_.find("loss");
+  const std::string line = (text + (loss == std::string::npos ? "" : "  " + shown_.substr(loss))).substr(0, columns - 1);
+  tell("\r{}\x1b[K", line);
+  is_within_ = true;
+  std::fflush(stdout);
+}
+
 void ProgressLine::step(const stw_progress& now) {
+  batches_ = now.batches;
   rate_ = rate_ > 0 ? 0.9 * rate_ + 0.1 * now.tokens_per_second : now.tokens_per_second;
   const auto time = Clock::now();
   if (!due(now.batches, time)) return;
@@ -80,8 +97,10 @@ void ProgressLine::say(const std::string& text) {
 }
 
 void ProgressLine::finish() {
+  if (live_ && is_within_) tell("\r{}\x1b[K", shown_);   // of a step that was stopped
   if (live_ && !shown_.empty()) tell("\n");
   shown_.clear();
+  is_within_ = false;
   std::fflush(stdout);
 }
 

@@ -14,6 +14,8 @@ class ProgressLine {
   ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit);
   // After a step; draws where it is time to.
   void step(const stw_progress& now);
+  // In the middle of a step; on a terminal alone.
+  void within(const stw_watch_info& now);
   // A line of its own, above the live line.
   void say(const std::string& text);
   // Leaves the last state of the live line on the terminal.
@@ -24,7 +26,7 @@ class ProgressLine {
   bool due(uint64_t batches, Clock::time_point now) const;
   // For a line of `columns`: in words where they fit, else in short.
   std::string text(const stw_progress& now, double seconds, size_t columns) const;
-  void draw() const;
+  void draw();
 
   const uint64_t first_, last_;
   const std::string memory_, memory_share_, unit_;
@@ -32,8 +34,10 @@ class ProgressLine {
   const Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
   uint64_t drawn_tenth_;
+  uint64_t batches_;   // that are made
   double rate_ = 0;  // of `unit`, smoothed
   std::string shown_;
+  bool is_within_ = false;   // what is on the terminal tells of the middle of a step
 };
 
 }  // namespace command

@@ -29,7 +29,7 @@ void write(const Trainer& trainer, const OpenData& data, const std::string& path
     return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error);
   }, STW_CANCELLED);
   interrupt.cancels(nullptr);
-  if (status == STW_CANCELLED) throw Failure(exit_failed, "stopped while the reference was computed; nothing of it is kept");
+  if (status == STW_CANCELLED) throw Failure(interrupt.exit_code(), "stopped while the reference was computed; nothing of it is kept");
 }
 
 // The data against that reference; null where it is of other pairs.

@@ -23,6 +23,7 @@
 #include "train_checks.h"
 #include "train_report.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -51,6 +52,8 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
 Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& model, const Plan& plan) {
   auto options = sized<stw_trainer_options>();
   options.seed = flags.model.seed;
+  options.set_mask |= STW_SET_TRAINER_SEED;
+  options.watch = work_watch();
   const auto set = [&](const std::optional<float>& value, float& field, uint32_t bit) {
     if (!value) return;
     field = *value;
@@ -69,7 +72,7 @@ Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& m
   options.loss_scale = flags.loss_scale.value_or(0);
   options.non_finite = flags.non_finite == "stop" ? STW_NON_FINITE_STOP : STW_NON_FINITE_SKIP;
   stw_trainer* trainer = nullptr;
-  call(
+  long_call(
       [&](stw_error* error) { return stw_trainer_create(&trainer, device, model.get(), plan.get(), &options, error); });
   return Trainer(trainer);
 }
@@ -118,7 +121,7 @@ void make_room(const RunFolder& out) {
 // Continues where the checkpoint stands: the trainer. Answers the lines of metrics that belong to it.
 std::string restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& out) {
   const RunFolder from(flags.resume);
-  call([&](stw_error* error) { return stw_trainer_restore(trainer.get(), from.checkpoint().c_str(), error); });
+  long_call([&](stw_error* error) { return stw_trainer_restore(trainer.get(), from.checkpoint().c_str(), error); });
   const stw_progress now = query(trainer);
   if (now.batches > flags.run.steps)
     throw Failure(exit_failed, fmt::format("{} stands at {} batches, past --steps {}", from.checkpoint(),
@@ -234,7 +237,7 @@ void train(TrainFlags flags) {
   const ChatTemplateFile chat_template = read_chat_template(flags);
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
   if (!flags.profile.empty())
-    call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
+    long_call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
   References references;
   if (has_reference(preference_of(json))) open_references(references, flags, data, out, trainer);
   check_run(flags.run, trainer.get(), data.training.dataset.get());
@@ -259,11 +262,14 @@ void train(TrainFlags flags) {
   TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), held_out, learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
-  call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
+  long_call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
   write_text(out.loss_curve(),
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
-  if (!complete) return tell_interrupted(flags, query(trainer));
+  if (!complete) {
+    tell_interrupted(flags, query(trainer));
+    throw Stopped{run.exit_code()};
+  }
   tell_end(out, query(trainer), learned, copied);
   const bool is_fp16 = info.precision == STW_PRECISION_FP16;
   require_a_step(begin, query(trainer), is_fp16);

@@ -160,7 +160,7 @@ void add_train(CLI::App& application, const std::string& program) {
   for (const char* decided : {"--vram", "--batch", "--seq", "--micro-batch", "--recompute", "--host-memory", "--reserve", "--preference", "--exact"})
     plan->excludes(command.get_option(decided));
   for (const NumericsFlag& decided : numerics_flags) plan->excludes(command.get_option(std::string("--") + decided.name));
-  command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
+  command.footer("Ctrl-C, SIGTERM and SIGHUP stop the step and save the last complete one (exit codes 130, 143, 129); Ctrl-C or SIGTERM once more ends at once.\n"
                  "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());
   const auto* seed = command.get_option("--seed");
   command.callback([flags, seed, program, &command] {

@@ -9,6 +9,7 @@
 #include "evaluation_line.h"
 #include "files.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -152,21 +153,26 @@ void TrainingRun::rescue(const Failure& failure) {
   throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there{}", failure.what(), grouped(batches), folder_.path(), lost));
 }
 
-void TrainingRun::train_until(uint64_t batches, bool told) {
+bool TrainingRun::train_until(uint64_t batches, bool told) {
   stw_run_options options = run_options(settings_, batches);
   if (told) {
     options.progress = after_step;
     options.progress_user = this;
   }
   try {
-    call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
+    const StepsDrawnBy line([this](const stw_watch_info& now) { line_.within(now); });
+    interrupt_.cancels(trainer_);
+    if (!interrupt_.requested()) call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
+    interrupt_.cancels(nullptr);
     metrics_.check();
     if (lost_batches_ == diverged_batches)
       throw Failure(exit_failed, fmt::format("the last {} batches changed nothing, for their loss or gradients are not finite: the run has diverged; a smaller --lr, or a "
                                              "longer --warmup, may keep it from that", lost_batches_));
   } catch (const Failure& failure) {
+    interrupt_.cancels(nullptr);
     rescue(failure);
   }
+  return progress().batches == batches;
 }
 
 // All that is held out is answered to, text by text, where the model has labels or numbers, which gives figures beside the loss.
@@ -214,7 +220,7 @@ void TrainingRun::evaluate(bool is_last) {
 }
 
 void TrainingRun::save() {
-  call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
+  long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
   saved_ = Clock::now();
   saved_batches_ = progress().batches;
   interrupt_.saved();
@@ -227,7 +233,7 @@ bool TrainingRun::run() {
   if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
   while (batches < settings_.steps && !interrupt_.requested()) {
     if (check_.due(batches))
-      check_.run([&] { train_until(batches + 1, false); }, [&] { train_until(batches + 1); });
+      check_.run([&] { return train_until(batches + 1, false); }, [&] { return train_until(batches + 1); });
     else
       train_until(next_event(batches));
     batches = progress().batches;

@@ -62,6 +62,8 @@ class TrainingRun {
   // Trains to the end or to the first signal, saves, and evaluates after the last step. True: to the end. A failure leaves
   // a checkpoint of the last complete step where the trainer stands at one, and says so.
   bool run();
+  // Of the signal that stopped it; 0: none did.
+  int exit_code() const { return interrupt_.exit_code(); }
   // Of the evaluation after the last step, where there was one.
   std::optional<double> evaluation_loss() const { return evaluation_loss_; }
   // How many of the last batches had a loss or gradient that is not finite, one after the other.
@@ -73,7 +75,8 @@ class TrainingRun {
   stw_progress progress() const;
   uint64_t next_event(uint64_t batches) const;
   // `told`: with lines of metrics and progress.
-  void train_until(uint64_t batches, bool told = true);
+  // False: a signal or a callback stopped it before.
+  bool train_until(uint64_t batches, bool told = true);
   void tell_rate(const stw_progress& now);   // of the first step of another schedule
   bool save_due(uint64_t batches) const;
   bool evaluation_due(uint64_t batches) const;

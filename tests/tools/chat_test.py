@@ -246,8 +246,8 @@ class ConversationsTest(CommandTest):
         wrong = self.write("wrong.jinja", "{{ messages|nothing }}")
         self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--chat-template", wrong, "--steps", 1, "--out", self.path("none"), says=["line 1: messages: ", "wrong.jinja, line 1: filter 'nothing'"])
         template = self.write("turns.jinja", TURNS)
-        for row, expected in [({"messages": [user("q")]}, "expected a message of the assistant"), ({"messages": "q"}, "expected an array"), ({"messages": [user("q")], "text": "t"}, "\"messages\", \"text\""),
-                              ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"), ({"messages": []}, "at least one message")]:
+        for row, expected in [({"messages": [user("q")]}, "1 empty; expected completions, texts, or messages of the assistant"), ({"messages": "q"}, "expected an array"), ({"messages": [user("q")], "text": "t"}, "\"messages\", \"text\""),
+                              ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"), ({"messages": []}, "1 empty")]:
             self.refused("train", "--model", "nano", "--data", self.conversations([row]), "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=[expected])
         self.refused("train", "--model", "nano", "--tokenizer", "ids", "--data", data, "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=["messages: is for text"])
         # What is no UTF-8 is named before a template sees it.

@@ -160,7 +160,7 @@ class PreferenceTest(CommandTest):
                {"chosen": [said("user", "what? "), said("assistant", "this")], "rejected": [said("user", "what? "), said("assistant", "this")]},
                {"chosen": [said("user", "what? "), said("assistant", "this")], "rejected": [said("user", "what? "), said("assistant", "")]}]
         told = self.train_on("odd", self.file(odd * 5, "odds.jsonl"), "--steps", 1, "--chat-template", template, model=self.path("base"), sequence=160).stdout
-        self.assertRegex(told, r"pairs       10 of chosen .*; 10 more are left out, whose answers are alike, empty, or cut away\n")
+        self.assertRegex(told, r"pairs       10 of chosen .*; 10 more left out: 5 with an empty answer, 5 whose answers are alike\n")
         self.refused("train", "--model", self.path("base"), "--data", self.file([{"chosen": [said("user", "a")], "rejected": [said("user", "b")]}], "odd.jsonl"), "--batch", 4, "--seq", 64,
                      "--document-end", 0, "--steps", 1, "--chat-template", template, "--out", self.path("none"), expect=FAILED, says=["odd.jsonl, line 1: chosen", "messages that begin with those of rejected"])
 
@@ -195,11 +195,11 @@ class PreferenceTest(CommandTest):
     def test_pairs_that_are_too_long_are_cut_and_those_without_answers_left_out(self):
         lines = self.pairs(30) + [{"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"}, {"prompt": "q" * 90, "chosen": "c", "rejected": "r"}]
         told = self.train_on("run", self.file(lines), "--steps", 2).stdout
-        self.assertRegex(told, r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more are left out")
+        self.assertRegex(told, r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n")
         said = self.run_command("eval", "--model", self.path("run"), "--data", self.path("pairs.jsonl"), "--all", "--document-end", 0).stdout
-        self.assertRegex(said, r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more are left out")
+        self.assertRegex(said, r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n")
         self.refused("train", "--model", "nano", "--data", self.file(lines[-1:], "long.jsonl"), "--batch", 4, "--seq", 64, "--document-end", 0, "--steps", 1, "--out", self.path("none"),
-                     expect=FAILED, says=["of no pair there are two answers left", "--seq"])
+                     expect=FAILED, says=["of no pair there are two answers left", "all 1 pairs are left out, 1 whose answers are cut away", "use a longer --seq: 181 is the least that helps"])
 
     def test_mistakes_are_named(self):
         data, text = self.file(self.pairs(20)), self.write("text.txt", "abc" * 3000)

@@ -25,7 +25,7 @@ class TrainTest(CommandTest):
         steps = [line for line in lines if "loss" in line]
         self.assertEqual([line["step"] for line in steps], list(range(1, 31)))
         for line in steps:
-            self.assertEqual(list(line), ["step", "loss", "grad_norm", "lr", "tokens", "seconds", "tokens_per_second"])
+            self.assertEqual(list(line), ["step", "loss", "grad_norm", "lr", "tokens", "seconds", "tokens_per_second", "sample_tokens_per_second"])
             self.assertEqual(line["tokens"], line["step"] * 4 * 32)
         self.assertLess(steps[-1]["loss"], steps[0]["loss"] - 1)
         evaluations = [line for line in lines if "eval_loss" in line]

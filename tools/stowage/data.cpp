@@ -75,7 +75,8 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   return static_cast<int32_t>(*end);
 }
 
-// Texts and token ids end to end, as a file of tokens. Of several each but the last is followed by --document-end, if that is given.
+}  // namespace
+
 std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary) {
   const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
   const auto width = static_cast<size_t>(token_bytes(vocabulary));
@@ -95,7 +96,6 @@ std::string tokens_of_files(const DataSource& data, const DataRequest& request, 
   return all;
 }
 
-// Nothing where the data is text, or tokens.
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks) {
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
@@ -137,8 +137,6 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request), request.sequence);
   return has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
 }
-
-}  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
   command.add_option("--data", flags.files,
@@ -389,12 +387,17 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     };
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (request.evaluates && marks && held_out == 0)
-    throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations; {}", file, grouped(opened.counts.examples), request.way_out));
+    throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}", file, grouped(opened.counts.examples), told_left_out(opened.counts, flags.has_pairs), request.way_out));
   if (request.evaluates && !marks && !options.in_order && held_out <= request.sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or {}",
                                            file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out), request.way_out));
   return opened;
+}
+
+double examples_of_sample(const OpenData& data) {
+  const stw_dataset_info info = query(data.dataset);
+  return static_cast<double>(data.counts.examples) / static_cast<double>(std::max<uint64_t>(1, info.training_samples + info.evaluation_samples));
 }
 
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence) {

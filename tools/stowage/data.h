@@ -71,10 +71,18 @@ void take_labels(ModelFlags& model, const DataFlags& data);
 // Throws where the data has none, and something is said of what pairs weigh.
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 
+// What examples, texts with labels or pairs hold, and of texts with hidden tokens `masks`. Nothing where the data is text, or tokens.
+std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks);
+// Texts and token ids end to end, as a file of tokens. Of several each but the last is followed by --document-end, if that is given.
+std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary);
+
 // `files`: those of `flags`, or others of the same kind.
 OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request);
 // How files beside those of --data are read.
 DataReading reading_of(const DataFlags& flags);
+
+// How many examples a sample holds, on average.
+double examples_of_sample(const OpenData& data);
 
 // Samples that go over the data once: all examples, or as many tokens as there are.
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence);

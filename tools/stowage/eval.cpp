@@ -101,16 +101,19 @@ struct EvalCommand {
     const bool is_number = about.task == STW_TASK_NUMBER, has_accuracy = !is_number && (about.labels > 0 || data.has_pairs), is_of_words = about.task == STW_TASK_TOKEN_LABEL;
     const double accuracy = answered && answered->accuracy ? *answered->accuracy : told.evaluation_accuracy;
     const uint64_t count = answered ? answered->count : told.evaluation_targets, trained = has_accuracy || is_number ? samples * info.sequence : count;
+    if (count == 0) throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: of what is {} nothing is learned{}", data.path, all ? "in it" : "held out", all ? "" : "; evaluate on --all of it"));
+    const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;   // else all are learned
     const std::string line = answered ? answered->line : "";
     if (json) {
-      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}{}{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
                  is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), answered ? figures_in_json(*answered) : "",
                  data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", trained,
-                 has_accuracy || is_number ? fmt::format(",\"{}\":{}", data.has_pairs ? "pairs" : is_of_words ? "words" : "texts", count) : "");
+                 has_accuracy || is_number ? fmt::format(",\"{}\":{}", data.has_pairs ? "pairs" : is_of_words ? "words" : "texts", count) : "",
+                 may_leave_out ? "," + left_out_members(tokens.counts) : "");
     } else if (has_accuracy || is_number) {
       const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
       const std::string over = samples == there ? fmt::format("the {} {}{}", grouped(tokens.held_out_examples), what, all ? "" : " held out") : fmt::format("the {} in {} samples", what, grouped(samples));
-      std::string rest = data.has_pairs ? left_out(tokens.counts) : "";
+      std::string rest = data.has_pairs ? told_of_pairs(tokens.counts) : "";
       if (is_of_words && tokens.counts.unlearned) rest = fmt::format("; {} words are left out, as samples have no token of theirs", grouped(tokens.counts.unlearned));
       fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", loss, is_number ? "RMSE" : "accuracy", is_number ? std::sqrt(loss) : accuracy, over, data.path, rest);
       if (!line.empty()) fmt::print("{}\n", line);
@@ -118,8 +121,8 @@ struct EvalCommand {
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} samples of {}\n", loss, perplexity, accuracy, grouped(count), grouped(samples), data.path);
     } else {
       const std::string over = tokens.counts.examples ? fmt::format("the {} tokens that are learned in {} samples", grouped(count), grouped(samples)) : grouped(count) + " tokens";
-      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}{}\n", loss, perplexity, over, data.path,
-                 !all ? "" : tokens.counts.examples ? ", every example once" : fmt::format(", each once, in windows of {} end to end", grouped(info.sequence)));
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}{}{}\n", loss, perplexity, over, data.path,
+                 !all ? "" : tokens.counts.examples ? ", every example once" : fmt::format(", each once, in windows of {} end to end", grouped(info.sequence)), told_left_out(tokens.counts, false));
     }
   }
 

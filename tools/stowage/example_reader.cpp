@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "loss_marks.h"
 #include "utf8.h"
 
 namespace command {
@@ -27,7 +28,44 @@ JsonValue message_of(std::string_view role, const std::string& content) {
   return message;
 }
 
-// Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
+bool is_empty(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+// Whether the assistant says something in one of these messages: a text, or a call of a tool.
+bool says_something(const JsonView& messages) {
+  for (const JsonView& message : messages.elements()) {
+    if (message.at("role").text() != "assistant") continue;
+    for (const char* key : {"tool_calls", "function_call", "refusal"})
+      if (const JsonValue& more = message.at(key).raw(); !more.elements.empty() || !more.members.empty() || !more.text.empty()) return true;
+    const JsonView content = message.at("content");
+    const auto says = [](const JsonView& text) { return !text.is_null() && !(text.is_text() && is_empty(text.text())); };   // another kind is refused later on
+    if (!content.is_array() && says(content)) return true;
+    if (!content.is_array()) continue;
+    for (const JsonView& part : content.elements())
+      if (part.raw().kind != JsonValue::Kind::object || says(part.at("text"))) return true;
+  }
+  return false;
+}
+
+// Of each message whether its author has taken it out of the loss. Learned is what the assistant says, and nothing else can be asked for.
+std::vector<bool> masked_messages(const JsonView& messages) {
+  std::vector<bool> masked;
+  for (const JsonView& message : messages.elements()) {
+    message.members();   // of an object
+    const std::string& role = message.at("role").text();
+    const std::optional<bool> mark = loss_mark(message, Marked::message);
+    if (mark == true && role != "assistant") message.fail(fmt::format("no mark that a message of \"{}\" is learned: what the assistant says is; leave the mark out", shortened(role)));
+    masked.push_back(mark == false);
+  }
+  return masked;
+}
+
+// Of an example in which nothing is learned.
+std::optional<LeftOut> reason(const Example& example, const std::vector<bool>& masked) {
+  if (!example.learned.empty()) return std::nullopt;
+  return std::find(masked.begin(), masked.end(), true) == masked.end() ? LeftOut::empty : LeftOut::marked;
+}
+
+// Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages, with what else they have.
 JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
   JsonValue messages = array_of({});
@@ -38,6 +76,8 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
     const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
     if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", shortened(from)));
     say(role->second, one.at("value").text());
+    for (const JsonMember& member : one.members())
+      if (member.key != "from" && member.key != "value" && member.key != "role" && member.key != "content") messages.elements.back().members.push_back(member);
   }
   return messages;
 }
@@ -59,7 +99,7 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
 // What else an object has is skipped: it may be large.
 JsonValue ExampleReader::read(std::string_view line, const std::string& place) const {
   constexpr std::string_view used[] = {"prompt", "completion", "messages", "conversations", "system", "chosen", "rejected", "label", "tools", "chat_template_kwargs"};
-  return read_object(line, place, [&](std::string_view key) { return key == text_member_ || std::find(std::begin(used), std::end(used), key) != std::end(used); });
+  return read_object(line, place, [&](std::string_view key) { return key == text_member_ || is_loss_mark(key) || std::find(std::begin(used), std::end(used), key) != std::end(used); });
 }
 
 Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) const {
@@ -75,13 +115,14 @@ Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) cons
 }
 
 Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) const {
+  const std::optional<LeftOut> left_out = is_empty(rest.text()) ? std::optional(LeftOut::empty) : std::nullopt;
   if (prompt.is_null()) {
     std::vector<int32_t> tokens = tokenization_.encode(rest.text(), rest.place());
     const size_t count = tokens.size();
-    return {std::move(tokens), {{0, count}}};
+    return {std::move(tokens), {{0, count}}, left_out};
   }
   const std::vector<int32_t> begin = tokenization_.encode(prompt.text(), prompt.place());
-  Example example{tokenization_.encode(prompt.text() + rest.text(), rest.place()), {}};
+  Example example{tokenization_.encode(prompt.text() + rest.text(), rest.place()), {}, left_out};
   example.learned = {{tokens_before(example.tokens, begin), example.tokens.size()}};
   return example;
 }
@@ -95,7 +136,7 @@ chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& plac
   };
 }
 
-Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place, bool may_be_empty) const {
+Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
   Example example{tokenization_.encode(conversation.text, place, true), {}};
   const auto token_at = [&](size_t byte) {
     return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization_.encode(conversation.text.substr(0, byte), place, true));
@@ -105,21 +146,36 @@ Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversat
     if (tokens.first < tokens.second) example.learned.push_back(tokens);
     if (tokens.first > reach_) break;   // and so are all behind it
   }
-  if (example.learned.empty() && !may_be_empty) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
+  return example;
+}
+
+Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& messages, const std::string& place) const {
+  const chat::ChatTemplate& chat_template = chat_template_(place);
+  const std::vector<bool> masked = masked_messages(messages);
+  if (!says_something(messages)) return {{}, {}, LeftOut::empty};
+  Example example = of_rendered(chat_template.conversation(messages.raw(), line, place, 0, beyond_reach(place), masked), place);
+  example.left_out = reason(example, masked);
   return example;
 }
 
 // Messages of a prompt, and those of its completion, of which alone is learned.
-Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place, bool may_be_empty) const {
+Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const {
+  const chat::ChatTemplate& chat_template = chat_template_(place);
+  std::vector<bool> masked(masked_messages(prompt).size());   // learned in no case
+  const std::vector<bool> masked_of_completion = masked_messages(completion);
+  masked.insert(masked.end(), masked_of_completion.begin(), masked_of_completion.end());
+  if (!says_something(completion)) return {{}, {}, LeftOut::empty};
   const JsonValue asked = array_of(prompt.raw_elements());
   JsonValue all = asked;
   for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
-  chat::ChatTemplate::Text conversation = chat_template_(place).conversation(all, line, place, asked.elements.size(), beyond_reach(place));
-  const std::string before = chat_template_(place).prompt(asked, line, prompt.place());
+  chat::ChatTemplate::Text conversation = chat_template.conversation(all, line, place, asked.elements.size(), beyond_reach(place), masked);
+  const std::string before = chat_template.prompt(asked, line, prompt.place());
   const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
   for (Range& said : conversation.said) said.first = std::max(said.first, begin);
   std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
-  return of_conversation(conversation, place, may_be_empty);
+  Example example = of_rendered(conversation, place);
+  example.left_out = reason(example, masked);
+  return example;
 }
 
 Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
@@ -130,17 +186,19 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
     fail_of_members(object, place, fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
   if (const JsonView label = object.at("label"); !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean && !label.raw().boolean)
     label.fail("an answer to learn, found one that was judged bad (KTO), which is not learned; pairs have \"chosen\" and \"rejected\"");
+  const bool is_learned = loss_mark(object, Marked::example).value_or(true);
+  const auto marked = [&](Example example) {
+    if (!is_learned) example.left_out = LeftOut::marked;
+    return example;
+  };
   if (!messages.is_null() || !conversations.is_null()) {
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
     if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
     const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
-    return of_conversation(chat_template_(at).conversation(list, value, at, 0, beyond_reach(at)), at);
+    return marked(of_conversation(value, JsonView(list, at), at));
   }
-  if (!has_ids() && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
-  const JsonView& rest = text.is_null() ? completion : text;
-  Example example = has_ids() ? of_ids(prompt, rest) : of_text(prompt, rest);
-  if (example.learned[0].first == example.tokens.size()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", rest.place()));
-  return ended(std::move(example));
+  if (!has_ids() && prompt.is_array()) return marked(of_messages(value, prompt, completion, completion.place()));
+  return marked(ended(has_ids() ? of_ids(prompt, text.is_null() ? completion : text) : of_text(prompt, text.is_null() ? completion : text)));
 }
 
 ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
@@ -166,9 +224,9 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     }
     for (size_t k = 0; k < 2; ++k) {
       const JsonValue messages = array_of(said[k]);
-      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()), JsonView(messages, answers[k].place()), answers[k].place(), true);
+      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()), JsonView(messages, answers[k].place()), answers[k].place());
     }
-    return pair;
+    return left_out(std::move(pair), object);
   }
   for (size_t k = 0; k < 2; ++k) pair.answers[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
   if (prompt.is_null()) {
@@ -177,10 +235,18 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     for (Example& answer : pair.answers) answer.learned = {{shared, answer.tokens.size()}};
   }
   for (Example& answer : pair.answers) answer = ended(std::move(answer));
+  return left_out(std::move(pair), object);
+}
+
+ExampleReader::Pair ExampleReader::left_out(Pair pair, const JsonView& line) {
+  if (!loss_mark(line, Marked::example).value_or(true)) pair.left_out = LeftOut::marked;
+  for (const Example& answer : pair.answers)
+    if (!pair.left_out) pair.left_out = answer.left_out;
   return pair;
 }
 
 Example ExampleReader::ended(Example example) const {
+  if (!example.left_out && example.learned.back().first == example.tokens.size()) example.left_out = LeftOut::empty;
   if (example.tokens.empty() || example.tokens.back() != end_) example.tokens.push_back(end_);
   example.learned.back().second = example.tokens.size();
   return example;

@@ -123,6 +123,8 @@ void ask_memory_free(int32_t ordinal, stw_device_info& info);
 
 // Throws where a --seq is longer than the model's positions.
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions);
+// Tokens of a sample: --seq, or its default. Throws as check_sequence does.
+uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags);
 // Fills in what was not said. Throws a usage failure where that is not possible.
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device);

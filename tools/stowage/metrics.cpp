@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "failure.h"
@@ -57,7 +58,7 @@ class Line {
     append("\":");
   }
 
-  char text_[longest_line];  // ten numbers of at most 24 characters, and their names
+  char text_[longest_line];  // eleven numbers of at most 24 characters, and their names
   char* end_ = text_;
 };
 
@@ -95,6 +96,7 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   Line line;
   line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
   line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
+  line.add("sample_tokens_per_second", static_cast<double>(fields_.batch_tokens) / std::max(now.seconds, 1e-9));
   if (fields_.accuracy) line.add("accuracy", now.accuracy);
   if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
@@ -114,6 +116,12 @@ std::optional<double> Evaluation::figure(std::string_view name) const {
   for (const auto& [known, value] : figures)
     if (known == name) return value;
   return std::nullopt;
+}
+
+void Metrics::no_evaluation(uint64_t step) {
+  Line line;
+  line.add("step", step).add("eval_loss", std::numeric_limits<double>::quiet_NaN()).add("skip_reason", skip_names[STW_SKIP_NO_TARGET]);
+  write(line.finish());
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {

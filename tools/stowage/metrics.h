@@ -1,11 +1,14 @@
 // metrics.jsonl: one JSON object a line, in the order of the run.
 //
-//   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
+//   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,"sample_tokens_per_second":25600}
+//   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}     where examples, or pairs, are left out
 //   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts. Where all that is
 //                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson" and the like
 //
+// "tokens" are those that are learned, so far, and "tokens_per_second" too; "sample_tokens_per_second" are all tokens of samples, as a plan counts them.
+//
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
-// "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
+// "outlier"; a loss that is not finite as null, and so is that of an evaluation without a target, with the "skip_reason":"no_target". fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -22,12 +25,13 @@ namespace command {
 
 struct Evaluation {
   double loss = 0;
+  bool has_target = true;   // else it is the mean of nothing
   std::optional<double> accuracy, rmse;   // of classifiers and preferences; of numbers
   std::vector<std::pair<std::string, double>> figures;   // of answers to all that is held out: f1_macro, …
   std::optional<double> figure(std::string_view name) const;
 };
 
-struct MetricFields { bool accuracy, loss_scale; };   // which ones lines of steps have
+struct MetricFields { bool accuracy, loss_scale; uint64_t batch_tokens; };   // which ones lines of steps have; tokens of a batch's samples
 
 class Metrics {
  public:
@@ -36,6 +40,7 @@ class Metrics {
   // Allocate nothing. A line that cannot be written is kept, see `check`, and a run that goes on would lose more of them.
   void step(const stw_progress& now, bool skipped);
   void evaluation(uint64_t step, const Evaluation& evaluation);
+  void no_evaluation(uint64_t step);   // for want of a target
   bool has_failed() const { return failed_ != 0; }
   // Throws where a line could not be written.
   void check() const;

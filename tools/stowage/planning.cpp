@@ -144,6 +144,12 @@ void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions)
     throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence), grouped(positions)));
 }
 
+uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags) {
+  const bool nano = model_flags.source == "nano" && is_preset(model_flags.source);
+  check_sequence(flags.sequence, model.positions);
+  return flags.sequence.value_or(std::min<uint64_t>(nano ? 64 : default_sequence_limit, model.positions));
+}
+
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device) {
   const bool nano = model_flags.source == "nano" && is_preset(model_flags.source);
@@ -151,7 +157,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
   if (flags.fused_update && flags.clip.value_or(0) > 0)
     throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; use --clip 0, or leave one of them out");
-  check_sequence(flags.sequence, model.positions);
+  const uint64_t sequence = sequence_of(model_flags, model, flags);
   if (flags.document_end >= model.vocabulary)
     throw Failure(exit_usage, fmt::format("--document-end {}: outside of the model's vocabulary of {}", *flags.document_end, grouped(model.vocabulary)));
   auto options = sized<stw_plan_options>();
@@ -159,7 +165,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);
   if (flags.memory_bytes && *flags.memory_bytes == 0) throw Failure(exit_usage, "--vram: expected more than 0 bytes");
   options.global_batch = flags.batch.value_or(12);
-  options.sequence = flags.sequence.value_or(std::min<uint64_t>(nano ? 64 : default_sequence_limit, model.positions));
+  options.sequence = sequence;
   options.device = device.name.c_str();
   // With a budget the plan follows from the request alone, and is the same at every moment and on every machine.
   options.device_memory = flags.memory_bytes ? 0 : device.free_bytes;

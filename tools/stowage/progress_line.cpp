@@ -24,13 +24,14 @@ uint64_t tenth(uint64_t batches, uint64_t last) { return last ? batches * 10 / l
 
 }  // namespace
 
-ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit)
+ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit, uint64_t tokens)
     : first_(first),
       last_(last),
       memory_(fmt::format("{} of {}", human_bytes(planned_bytes), human_bytes(budget_bytes))),
       memory_share_(
           fmt::format("{:.0f}%", 100 * static_cast<double>(planned_bytes) / static_cast<double>(budget_bytes))),
       unit_(std::move(unit)),
+      tokens_(tokens),
       live_(is_terminal(STDOUT_FILENO)),
       drawn_tenth_(tenth(first, last)),
       batches_(first) {}
@@ -44,19 +45,25 @@ bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
 }
 
 std::string ProgressLine::text(const stw_progress& now, double seconds, size_t columns) const {
-  const std::string at = grouped(now.batches), total = grouped(last_), rate = human_count(rate_);
+  const std::string at = grouped(now.batches), total = grouped(last_), rate = rates();
   const bool over = now.batches >= last_;
   const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };   // without the sign
   const double done = static_cast<double>(now.batches - first_);
   const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
   const std::string accuracy = unit_ == "pairs/s" ? fmt::format("  accuracy {:.3f}", now.accuracy) : "";
-  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}{}  gradient {:<6.2f}  lr {:.2e}  {:>5} {}  {}  {} {}",
-                                 at, total.size(), total, plain(now.loss), accuracy, plain(now.grad_norm), now.learning_rate, rate, unit_, memory_,
+  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}{}  gradient {:<6.2f}  lr {:.2e}  {}  {}  {} {}",
+                                 at, total.size(), total, plain(now.loss), accuracy, plain(now.grad_norm), now.learning_rate, rate, memory_,
                                  time, over ? "in all" : "left");
   if (line.size() < columns) return line;
-  line = fmt::format("step {}/{} loss {:.4f}{} |g| {:.2f} lr {:.1e} {} {} {} mem {}", at, total, plain(now.loss),
-                     unit_ == "pairs/s" ? fmt::format(" acc {:.2f}", now.accuracy) : "", plain(now.grad_norm), now.learning_rate, rate, unit_ == "tokens/s" ? "tok/s" : unit_, time, memory_share_);
+  line = fmt::format("step {}/{} loss {:.4f}{} |g| {:.2f} lr {:.1e} {} {} mem {}", at, total, plain(now.loss),
+                     unit_ == "pairs/s" ? fmt::format(" acc {:.2f}", now.accuracy) : "", plain(now.grad_norm), now.learning_rate, rate, time, memory_share_);
   return line.substr(0, columns - 1);
+}
+
+std::string ProgressLine::rates() const {
+  const std::string all = fmt::format("{} tokens/s", human_count(token_rate_)), learned = human_count(rate_);
+  if (unit_ != "tokens/s") return fmt::format("{}, {} {}", all, learned, unit_);
+  return rate_ > 0.999 * token_rate_ ? all : fmt::format("{}, {} learned", all, learned);
 }
 
 void ProgressLine::draw() {
@@ -81,7 +88,9 @@ void ProgressLine::within(const stw_watch_info& now) {
 
 void ProgressLine::step(const stw_progress& now) {
   batches_ = now.batches;
-  rate_ = rate_ > 0 ? 0.9 * rate_ + 0.1 * now.tokens_per_second : now.tokens_per_second;
+  const auto smooth = [](double& rate, double measured) { rate = rate > 0 ? 0.9 * rate + 0.1 * measured : measured; };
+  smooth(rate_, now.tokens_per_second);
+  smooth(token_rate_, static_cast<double>(tokens_) / std::max(now.seconds, 1e-9));
   const auto time = Clock::now();
   if (!due(now.batches, time)) return;
   drawn_ = time;

@@ -87,6 +87,13 @@ void check_task(const TrainFlags& flags) {
   if (flags.data.masks) check_masks_of_run(flags.data.mask, flags.resume);
 }
 
+// The run keeps the samples that it made of it, whatever examples there are now.
+void check_batch_of_examples(const TrainFlags& flags) {
+  const auto of_run = setting_of_run(flags.resume, "batch-examples");
+  if (flags.batch_examples && fmt::format("{}", *flags.batch_examples) != of_run.value_or(""))
+    throw Failure(exit_failed, fmt::format("--batch-examples: the run in {} has {}, found {}; another would change its bits", flags.resume, of_run.value_or("none"), *flags.batch_examples));
+}
+
 // As JSON has it.
 std::string shown(const JsonValue& value) {
   std::vector<std::string> parts;
@@ -106,7 +113,7 @@ std::string shown(const JsonValue& value) {
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
-  constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
+  constexpr std::string_view others[] = {"batch", "batch-examples", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
                                          "label-field", "label-names", "label-separator", "task", "eval-data", "eval-tail", "mask-rate", "mask-whole-words"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
@@ -118,6 +125,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   check_evaluation(flags);
   check_dropout(flags);
   check_task(flags);
+  check_batch_of_examples(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {

@@ -34,7 +34,7 @@ std::optional<std::string> own_file(const std::string& name, const RunFolder& ru
 }
 
 bool is_kept(const std::string& name) {
-  constexpr std::string_view of_one_run[] = {"out", "resume", "overwrite", "profile", "help"};
+  constexpr std::string_view of_one_run[] = {"out", "resume", "overwrite", "profile", "show-examples", "help"};
   return std::find(std::begin(of_one_run), std::end(of_one_run), name) == std::end(of_one_run);
 }
 

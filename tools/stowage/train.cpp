@@ -20,6 +20,7 @@
 #include "reference.h"
 #include "resume.h"
 #include "run_settings.h"
+#include "show_examples.h"
 #include "train_checks.h"
 #include "train_report.h"
 #include "units.h"
@@ -160,6 +161,29 @@ RunData open_run_data(const TrainFlags& flags, const Model& model, const Tokeniz
   return data;
 }
 
+Tokenization tokenization_of(const TrainFlags& flags, const Model& model) {
+  return Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.data.source.has_tokens(), run_of(flags.model), query(model).vocabulary);
+}
+
+// A batch in samples that hold so many examples, as nearly as whole samples do on average. A run that goes on has its batch.
+void take_batch_of_examples(TrainFlags& flags, const Model& model) {
+  if (!flags.batch_examples || flags.plan.batch) return;
+  if (!flags.plan.examples)
+    throw Failure(exit_usage, fmt::format("--batch-examples {}: is for files of examples, and --data {} is one text; give --batch, in samples", *flags.batch_examples, flags.data.path));
+  const RunData data = open_run_data(flags, model, tokenization_of(flags, model), sequence_of(flags.model, query(model), flags.plan));
+  flags.plan.batch = std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(static_cast<double>(*flags.batch_examples) / examples_of_sample(data.training))));
+}
+
+void show(TrainFlags& flags) {
+  keep_numbers_of_run(flags);
+  take_labels(flags.model, flags.data);
+  const Model model = open_model(flags.model);
+  check_labels_of_run(flags, model);
+  const uint64_t sequence = flags.plan_file.empty() ? sequence_of(flags.model, query(model), flags.plan) : query(load_plan(model, flags.plan_file)).sequence;
+  const Tokenization tokenization = tokenization_of(flags, model);
+  show_examples(flags.shown, flags.data, {tokenization, flags.model, model, sequence, flags.plan.document_end});
+}
+
 uint64_t content_of(const OpenData& data) { return query(data.dataset).content_hash; }
 
 // Other data may be named for a run that goes on. That the same file gives others may be a mistake, and nothing else would tell.
@@ -202,6 +226,7 @@ void write_chat_template(const ChatTemplateFile& chat_template, const RunFolder&
 void train(TrainFlags flags) {
   outlive_failed_writes();
   if (flags.out.empty()) flags.out = flags.resume;
+  if (flags.shown > 0) return show(flags);
   check_flags(flags);
   flags.run.schedule = schedule_of(flags.schedule);
   keep_numbers_of_run(flags);
@@ -214,12 +239,13 @@ void train(TrainFlags flags) {
   const stw_model_info about = query(model);
   if (about.adapter_rank && !about.has_weights)
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
+  take_batch_of_examples(flags, model);
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
   const std::string json = stw_plan_json(plan.get());
   check_numerics_of_run(flags, json);
   check_settings(flags, info, json, about.task);
-  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.data.source.has_tokens(), run_of(flags.model), about.vocabulary);
+  const Tokenization tokenization = tokenization_of(flags, model);
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
   warn_of_other_data(flags, data.training);
   if (flags.epochs) {
@@ -245,9 +271,9 @@ void train(TrainFlags flags) {
   if (!flags.resume.empty())
     metrics = restore(flags, trainer, out), flags.run.rate_before = last_rate(metrics);
   else
-    make_room(out);
+    make_room(out), metrics = left_out_line(data.training.counts);
   write_text(out.plan(), json);   // the first file: by it a run is known that never saved
-  if (!flags.resume.empty()) write_text(out.metrics(), metrics);
+  if (!metrics.empty() || !flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
   write_text(out.settings(), settings_json(flags.options, content_of(data.training)));
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels, about.task));

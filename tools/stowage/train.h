@@ -26,6 +26,8 @@ struct TrainFlags {
   std::optional<double> loss_scale, epochs;   // epochs: instead of run.steps
   std::string non_finite = "skip";
   std::string profile;   // the file of a step's timeline; empty: none
+  uint64_t shown = 0;    // examples to show instead of a run
+  std::optional<uint64_t> batch_examples;   // instead of plan.batch: in examples, of which a sample holds several
   bool overwrite = false;
   bool seed_given = false;  // rather than the default
   std::string options;   // all that was given, for the folder: options_json

@@ -46,6 +46,12 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Before the run, time every op of a step, and write that beside what the plan expects, for chrome://tracing or Perfetto.")
       ->type_name("FILE.json");
   command
+      .add_option("--show-examples", flags.shown,
+                  "Instead of a run: show the first N examples of --data as a run learns them, each in pieces of text with their\n"
+                  "tokens and whether they are learned. Needs neither --steps nor --out.")
+      ->check(positive())
+      ->type_name("N");
+  command
       .add_option("--save-every", flags.run.save_every,
                   "Save after every N batches; 0: at the end. Default: every 10 minutes.")
       ->check(whole_number(0))
@@ -157,6 +163,13 @@ void add_train(CLI::App& application, const std::string& program) {
   auto* plan =
       command.add_option("--plan", flags->plan_file, "A plan that `stowage plan --json` wrote, instead of making one.")
           ->type_name("FILE");
+  auto* const in_examples = command
+      .add_option("--batch-examples", flags->batch_examples,
+                  "Instead of --batch: as many samples as hold N examples on average. A sample holds several where they are short.")
+      ->check(positive())
+      ->excludes(command.get_option("--batch"))
+      ->type_name("N");
+  plan->excludes(in_examples);
   for (const char* decided : {"--vram", "--batch", "--seq", "--micro-batch", "--recompute", "--host-memory", "--reserve", "--preference", "--exact"})
     plan->excludes(command.get_option(decided));
   for (const NumericsFlag& decided : numerics_flags) plan->excludes(command.get_option(std::string("--") + decided.name));

@@ -54,10 +54,9 @@ void tell_examples(const TrainFlags& flags, const stw_model_info& about, const E
          flags.data.mask.whole_words ? ", by whole words" : "", counts.longer ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer)) : "");
   else if (flags.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,
-         grouped(counts.learned), left_out(counts));
+         grouped(counts.learned), told_of_pairs(counts));
   else if (counts.examples)
-    tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples), grouped(counts.learned), longer,
-         counts.longer && counts.unlearned ? fmt::format(", {} before what is learned", grouped(counts.unlearned)) : "");
+    tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples), grouped(counts.learned), longer, told_left_out(counts, false));
 }
 
 void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& json) {
@@ -88,7 +87,14 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
   tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
        samples / static_cast<double>(samples_of_epoch(data, plan.sequence)));
+  if (flags.batch_examples)
+    tell("batch       {} samples of {} tokens, which hold {:.3g} {} on average; --batch-examples asks for {}\n", grouped(plan.global_batch), grouped(plan.sequence),
+         static_cast<double>(plan.global_batch) * examples_of_sample(data), flags.data.has_pairs ? "pairs" : "examples", grouped(*flags.batch_examples));
   tell_plan(flags.plan.threads, plan, json);
+}
+
+std::string left_out_line(const ExampleCounts& counts) {
+  return left_out(counts) == 0 ? std::string() : fmt::format("{{\"step\":0,{}}}\n", left_out_members(counts));
 }
 
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {

@@ -15,6 +15,9 @@ namespace command {
 // `apart`: the data to evaluate on, empty where that is a part of `data`. `json`: the plan's text.
 void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
                     const std::string& json);
+// What metrics say before the first step of examples that are left out; empty where there are none.
+std::string left_out_line(const ExampleCounts& counts);
+
 // Bytes that the process has taken from `before` to `after` beside those of the plan; nothing where they are not known (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
 void tell_interrupted(const TrainFlags& flags, const stw_progress& now);

@@ -88,8 +88,8 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       global_batch_(plan.global_batch),
       is_fp16_(plan.precision == STW_PRECISION_FP16),
       start_(progress_of(trainer)),
-      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_}),
-      line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s"),
+      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_, plan.global_batch * plan.sequence}),
+      line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s", plan.global_batch * plan.sequence),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
@@ -184,12 +184,14 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
     evaluation.loss = answered.loss;
     evaluation.accuracy = answered.accuracy;
     evaluation.figures = answered.figures;
+    evaluation.has_target = answered.count > 0;
   } else {
     call([&](stw_error* error) {
       const EvaluationLine line(trainer_, "evaluation", false);
       return stw_trainer_evaluate(trainer_, held_out_.dataset, batches, &evaluation.loss, error);
     });
     if (has_accuracy()) evaluation.accuracy = progress().evaluation_accuracy;
+    evaluation.has_target = progress().evaluation_targets > 0;
   }
   if (std::isnan(evaluation.loss)) evaluation.loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
   if (learned_ == Learned::numbers) evaluation.rmse = std::sqrt(evaluation.loss);
@@ -210,6 +212,12 @@ void TrainingRun::evaluate(bool is_last) {
       evaluation.loss = std::numeric_limits<double>::quiet_NaN();
     }
     interrupt_.cancels(nullptr);
+    has_evaluated_ = true;
+    if (!evaluation.has_target) {
+      metrics_.no_evaluation(progress().step);
+      metrics_.check();
+      return line_.say(fmt::format("step {}: no evaluation: in what is held out nothing is learned", grouped(progress().batches)));
+    }
     evaluation_loss_ = evaluation.loss;
     metrics_.evaluation(progress().step, evaluation);
     metrics_.check();
@@ -241,11 +249,12 @@ bool TrainingRun::run() {
     if (save_due(batches)) save();
   }
   evaluation_loss_.reset();
+  has_evaluated_ = false;
   if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
   save();   // before what may still fail, or be killed
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate(true);
-  return batches == settings_.steps && (evaluation_loss_ || !evaluates);
+  return batches == settings_.steps && (has_evaluated_ || !evaluates);
 }
 
 }  // namespace command

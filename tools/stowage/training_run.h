@@ -105,6 +105,7 @@ class TrainingRun {
   uint64_t saved_batches_;  // of the last checkpoint
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;
+  bool has_evaluated_ = false;   // after the last step, also where there was no target
 };
 
 }  // namespace command

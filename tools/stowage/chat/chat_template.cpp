@@ -202,6 +202,40 @@ std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std:
   return Range(at, end + common(answered.substr(there + marks.said.size()), behind));
 }
 
+// Where a message of the assistant stands.
+struct Turn { Range range; bool is_masked; };
+
+// Takes what masked messages say out of what a template has marked. False: one mark is of several messages, or of none that is known.
+bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {
+  std::vector<Range> left;
+  for (const Range& range : said) {
+    size_t masked = 0, learned = 0;
+    for (const Turn& turn : turns)
+      if (turn.range.first < range.second && range.first < turn.range.second) ++(turn.is_masked ? masked : learned);
+    if ((masked == 0) == (learned == 0)) return false;
+    if (learned > 0) left.push_back(range);
+  }
+  said = std::move(left);
+  return true;
+}
+
+// The same where a template marks each of the assistant's messages once, one after the other. False: it does not, as far as what they say shows.
+bool take_out(ChatTemplate::Text& text, const List& messages, const std::vector<bool>& masked, const std::string& place) {
+  std::vector<Range> left;
+  auto range = text.said.begin();
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].member("role")->str() != "assistant") continue;
+    if (range == text.said.end()) return false;
+    const std::string_view written = std::string_view(text.text).substr(range->first, range->second - range->first);
+    if (written.find(trimmed(said_by(messages[i], place).text)) == std::string_view::npos) return false;
+    if (i >= masked.size() || !masked[i]) left.push_back(*range);
+    ++range;
+  }
+  if (range != text.said.end()) return false;
+  text.said = std::move(left);
+  return true;
+}
+
 // Where a text goes on behind what asks for it as `answered` ends, but for what is thought.
 std::optional<Range> same_end(std::string_view text, std::string_view asked, std::string_view answered) {
   if (!answered.starts_with(asked)) return std::nullopt;
@@ -247,7 +281,7 @@ std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& lin
 // Where the template says itself what the assistant says, that is it. Else it is what stands behind the prompt that asks for it. In the middle
 // of a conversation a template may write it otherwise than at its end (without what was thought, or without a last token), and what comes
 // before it too: then it is what changes with the content.
-ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first, const IsBeyond& is_beyond) const {
+ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first, const IsBeyond& is_beyond, const std::vector<bool>& masked) const {
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
   Rendered whole = parts_->render(all, variables, false, place);
@@ -257,9 +291,14 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   for (std::string* const mark : {&marks.thought, &marks.said})
     while (text.find(*mark) != std::string_view::npos) *mark += 'X';
   const bool is_marked = !result.said.empty();   // by the template
+  bool has_masks = std::find(masked.begin(), masked.end(), true) != masked.end();
+  if (is_marked && has_masks && take_out(result, all, masked, place)) has_masks = false;
+  std::vector<Turn> turns;
   size_t behind = 0;   // what was said before
   for (size_t i = first; i < all.size(); ++i) {
     if (all[i].member("role")->str() != "assistant") continue;
+    const bool is_masked = i < masked.size() && masked[i];
+    if (is_masked && !is_marked) continue;
     const List before(all.begin(), all.begin() + static_cast<ptrdiff_t>(i));
     const auto answered_by = [&](const Value& message) {
       List list = before;
@@ -267,20 +306,25 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
       return parts_->render(std::move(list), variables, false, place).text;
     };
     const std::string at = fmt::format("{}[{}]", place, i);
-    const auto failure = [&](const char* what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
+    const auto failure = [&](const std::string& what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
     const auto with = [&](Value message) {   // the whole, with another message in its place
       List list = all;
       list[i] = std::move(message);
       return parts_->render(std::move(list), variables, false, place).text;
     };
     const Said said = said_by(all[i], at);
-    const Value* const calls = all[i].member("tool_calls");
-    const bool has_calls = calls && calls->is_true();
+    bool has_calls = false;
+    for (const char* key : {"tool_calls", "function_call", "refusal"}) {   // what else may be said
+      const Value* const more = all[i].member(key);
+      if (!more || !more->is_true()) continue;
+      has_calls = true;
+      if (is_without(text, [&] { return with(without_member(all[i], key)); }))
+        throw failure(std::string_view(key) == "tool_calls" ? "writes no calls of tools" : fmt::format("writes no {}", key));
+    }
     if (!said.anything && !has_calls) continue;
-    if (has_calls && is_without(text, [&] { return with(without_member(all[i], "tool_calls")); })) throw failure("writes no calls of tools");
     if (said.anything && text.find(trimmed(said.text)) == std::string_view::npos && with(marked_message(all[i], said, marks)).find(marks.said) == std::string::npos)
       throw failure("does not write what the assistant says");
-    if (is_marked) continue;
+    if (is_marked && !has_masks) continue;
     const std::string asked = i == 0 ? std::string() : parts_->render(before, variables, true, place).text;
     const std::string answered = i + 1 == all.size() ? result.text : answered_by(all[i]);
     const bool is_asked = !asked.empty() && text.starts_with(asked) && asked.size() >= behind;
@@ -295,10 +339,14 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
       if (range && is_asked && asked.size() < range->first) range->first = asked.size();   // with what stands between
     }
     if (!range || range->first < behind || range->first >= range->second) throw failure("writes what the assistant says so that it is not found again");
-    result.said.push_back(*range);
+    turns.push_back({*range, is_masked});
     behind = range->second;
-    if (is_beyond && is_beyond(text, range->first)) break;
+    if (is_beyond && !is_marked && is_beyond(text, range->first)) break;
   }
+  if (!is_marked)
+    for (const Turn& turn : turns) result.said.push_back(turn.range);
+  else if (has_masks && !take_out(result.said, turns))
+    throw Failure(exit_failed, fmt::format("{}: {} marks what the assistant says so that its messages, some of which are not learned, are not told apart", place, parts_->path));
   return result;
 }
 

@@ -26,9 +26,10 @@ class ChatTemplate {
   // A conversation: messages, an array of objects with a role and a content; of `line`, which has it, tools and chat_template_kwargs are
   // handed on. Of what the assistant says messages from `first` on count, unless the template says itself what counts. `place` begins every
   // Failure: of what the template refuses, of what the assistant says and is not found in the text. Each message that is looked for takes time for all
-  // before it: from the first one on that begins where is_beyond(text, byte) says so, none is.
+  // before it: from the first one on that begins where is_beyond(text, byte) says so, none is. `masked`: of each message whether it does not
+  // count; none: all do.
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
-  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0, const IsBeyond& is_beyond = {}) const;
+  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0, const IsBeyond& is_beyond = {}, const std::vector<bool>& masked = {}) const;
   // Up to where the assistant is to speak.
   std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
   // Special tokens that it writes into a small conversation: those of the folder, and what looks like one (<|im_end|>), but for names of roles, which

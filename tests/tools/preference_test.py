@@ -61,6 +61,17 @@ class PreferenceTest(CommandTest):
         unseen = self.file(self.pairs(30, seed=5), "unseen.jsonl")
         told = self.run_command("eval", "--model", self.path("run"), "--data", unseen, "--all", "--document-end", 0).stdout
         self.assertRegex(told, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")
+        # What rewards are apart by: of one pair its loss says it, log(1 + e^-margin).
+        some = self.pairs(6, seed=9)
+        alone = [self.evaluation("--model", self.path("run"), "--data", self.file([pair], "one.jsonl"), "--all") for pair in some]
+        for one in alone:
+            self.assertAlmostEqual(one["reward_margin"], -math.log(math.expm1(one["eval_loss"])), delta=1e-3)
+            self.assertAlmostEqual(one["reward_margin"], one["reward_chosen"] - one["reward_rejected"], places=9)
+        both = self.evaluation("--model", self.path("run"), "--data", self.file(some, "some.jsonl"), "--all")
+        self.assertAlmostEqual(both["reward_margin"], sum(one["reward_margin"] for one in alone) / 6, places=4)
+        self.assertGreater(both["reward_margin"], 0)
+        told = self.run_command("eval", "--model", self.path("run"), "--data", self.path("some.jsonl"), "--all", "--document-end", 0).stdout
+        self.assertIn(f"\nreward margin {both['reward_margin']:.4f}: of chosen answers ", told)
         # Against itself nothing is ahead.
         itself = self.evaluation("--model", self.path("run"), "--data", data, "--reference-model", self.path("run"))
         self.assertAlmostEqual(itself["eval_loss"], math.log(2), places=5)

@@ -339,6 +339,12 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     held.emplace(token_file(examples->tokens, about.vocabulary));
     marks.emplace(examples->marks);
     if (!examples->labels.empty()) labels.emplace(examples->labels);
+    if (flags.has_pairs)
+      for (const char mark : examples->marks) {
+        if (mark & STW_MARK_BEGIN) opened.answers.push_back({});
+        opened.answers.back().tokens += 1;
+        opened.answers.back().learned += (mark & STW_MARK_TARGET) != 0;
+      }
   } else if (request.tokenization.kind() == Tokenization::Kind::text || !files.is_one_regular_file()) {
     held.emplace(tokens_of_files(files, request, about.vocabulary));
   }

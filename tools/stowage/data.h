@@ -46,6 +46,8 @@ struct OpenData {
   ExampleCounts counts;   // of prompts and answers, pairs of answers, or texts with labels; else no examples
   uint64_t held_out_examples = 0;   // of these
   std::shared_ptr<const Examples> labelled;   // what the dataset was made of where the model has labels or numbers; else none
+  struct Answer { uint64_t tokens, learned; };
+  std::vector<Answer> answers;   // of pairs: chosen and rejected in turn, in the order of the tokens
   std::function<Dataset(const std::string& reference)> against;   // of pairs: the same with the log-probabilities in that file
 };
 

@@ -17,6 +17,7 @@
 #include "number_checks.h"
 #include "pairs.h"
 #include "reference.h"
+#include "rewards.h"
 #include "run_settings.h"
 #include "units.h"
 
@@ -103,10 +104,12 @@ struct EvalCommand {
     const uint64_t count = answered ? answered->count : told.evaluation_targets, trained = has_accuracy || is_number ? samples * info.sequence : count;
     if (count == 0) throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: of what is {} nothing is learned{}", data.path, all ? "in it" : "held out", all ? "" : "; evaluate on --all of it"));
     const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;   // else all are learned
-    const std::string line = answered ? answered->line : "";
+    std::optional<Rewards> rewards;
+    if (data.has_pairs && all) rewards = rewards_of(opened.trainer, tokens, reference ? reference->path() : std::string(), plan.preference, preference.beta);
+    const std::string line = answered ? answered->line : rewards ? line_of(*rewards) : "";
     if (json) {
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}{}{}}}\n", json_quoted(model.source), json_quoted(data.path), in_json(loss),
-                 is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), answered ? figures_in_json(*answered) : "",
+                 is_number ? "rmse" : has_accuracy ? "accuracy" : "perplexity", in_json(is_number ? std::sqrt(loss) : has_accuracy ? accuracy : perplexity), answered ? figures_in_json(*answered) : rewards ? in_json(*rewards) : "",
                  data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", trained,
                  has_accuracy || is_number ? fmt::format(",\"{}\":{}", data.has_pairs ? "pairs" : is_of_words ? "words" : "texts", count) : "",
                  may_leave_out ? "," + left_out_members(tokens.counts) : "");
@@ -138,6 +141,13 @@ struct EvalCommand {
 
   // JSON has no way to write what is not finite.
   static std::string in_json(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+  static std::string in_json(const Rewards& rewards) {
+    return fmt::format(",\"reward_margin\":{},\"reward_chosen\":{},\"reward_rejected\":{}", in_json(rewards.margin()), in_json(rewards.chosen), in_json(rewards.rejected));
+  }
+  static std::string line_of(const Rewards& rewards) {
+    return fmt::format("reward margin {:.4f}: of chosen answers {:.4f}, of rejected ones {:.4f}", rewards.margin(), rewards.chosen, rewards.rejected);
+  }
 
   static std::string figures_in_json(const Answered& answered) {
     std::string text;

@@ -1,0 +1,47 @@
+#include "rewards.h"
+
+#include <bit>
+#include <cstring>
+
+#include "files.h"
+#include "reference.h"
+
+namespace command {
+namespace {
+
+// Sums of the log-probabilities of each answer's tokens, in a file that has one for each token, 0 where it is not learned.
+std::vector<double> sums_in(const std::string& path, const std::vector<OpenData::Answer>& answers) {
+  static_assert(std::endian::native == std::endian::little, "log-probabilities are stored little-endian");
+  const std::string bytes = read_text(path);
+  std::vector<double> sums;
+  size_t at = 0;
+  for (const OpenData::Answer& answer : answers) {
+    sums.push_back(0);
+    for (uint64_t i = 0; i < answer.tokens; ++i, at += sizeof(float)) {
+      float one;
+      std::memcpy(&one, bytes.data() + at, sizeof one);
+      sums.back() += static_cast<double>(one);
+    }
+  }
+  return sums;
+}
+
+}  // namespace
+
+Rewards rewards_of(const Trainer& trainer, const OpenData& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta) {
+  const TemporaryReference policy(trainer, pairs);
+  std::vector<double> sums = sums_in(policy.path(), pairs.answers);
+  if (has_reference(preference)) {
+    const std::vector<double> before = sums_in(reference, pairs.answers);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] -= before[i];
+  }
+  const double scale = beta ? static_cast<double>(*beta) : preference == "simpo" ? 2 : 0.1;   // the library's defaults
+  Rewards rewards;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const double reward = scale * (preference == "dpo" ? sums[i] : sums[i] / static_cast<double>(pairs.answers[i].learned));
+    (i % 2 == 0 ? rewards.chosen : rewards.rejected) += reward / static_cast<double>(sums.size() / 2);
+  }
+  return rewards;
+}
+
+}  // namespace command

@@ -9,7 +9,7 @@ from ._library import Handle, Info, check, entry, fitting, struct, text
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
          "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
-         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
+         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "token_type": "STW_TOKEN_TYPE_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
          "skip_reason": "STW_SKIP_", "answer": "STW_PACK_", "task": "STW_TASK_", "work": "STW_WORK_", "unit": "STW_UNIT_"}
 # Of results; others have such names for numbers of bytes.
 TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer", "task", "work", "unit"}

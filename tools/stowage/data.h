@@ -32,6 +32,7 @@ struct DataFlags {
   bool holds_out_tail = false;   // the file's own last tenth, of examples too
   MaskFlags mask;
   std::string tokenizer = "auto";   // see Tokenization::of_file
+  std::string token_type = "auto";  // of ids, else auto
   std::string chat_template;        // see chat_template_of
 };
 

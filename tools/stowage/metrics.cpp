@@ -12,6 +12,7 @@
 
 #include "failure.h"
 #include "files.h"
+#include "repeated.h"
 
 namespace command {
 namespace {
@@ -76,14 +77,14 @@ Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fi
 
 void Metrics::write(std::string_view line) {
   if (failed_) return;
-  const size_t written = std::fwrite(line.data(), 1, line.size(), file_.get());
+  const size_t written = write_all(line, file_.get());
   if (written == line.size()) return;
   failed_ = errno ? errno : EIO;
   rest_ = line.substr(written);
 }
 
 bool Metrics::write_rest() {
-  rest_.erase(0, std::fwrite(rest_.data(), 1, rest_.size(), file_.get()));
+  rest_.erase(0, write_all(rest_, file_.get()));
   return rest_.empty();
 }
 

@@ -63,7 +63,7 @@ class TokenFilesTest(CommandTest):
             self.assertIn(f"--token-type {kind}", self.run_command("eval", "--model", "nano", "--data", self.path("ids.bin"), expect=FAILED).stderr)
         for kind in ("uint16", "uint32", "int64"):
             self.refused(*words, self.ids("big.bin", kind, ids, True), says=["big.bin: its ids look like big-endian numbers", "write them little-endian"])
-        self.refused(*words, self.write("ids.npz", "PK"), says=["ids.npz: is an archive of NumPy arrays"])
+        self.refused(*words, self.write("ids.npz", b"PK\x03\x04" + b"\0" * 26 + b"ids.npy"), says=["ids.npz: is a .npz file of NumPy"])
         self.refused(*words, self.text(), "--token-type", "uint16", expect=USAGE, says=["--token-type uint16", "text.txt is none"])
         self.refused(*words, self.path("ids.bin"), "--token-type", "uint8", expect=USAGE, says=["--token-type"])
         self.refused(*words, self.array("ids.npy", "uint32", ids), "--token-type", "int64", says=["ids.npy: its header says that its ids are uint32, and --token-type int64"])

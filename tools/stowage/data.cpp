@@ -122,6 +122,7 @@ std::string tokens_of_files(const DataSource& data, const DataRequest& request, 
     data.forget();
     if (!request.document_end || i + 1 == data.files().size()) continue;
     std::string end = token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
+    if (width == 2 && *request.document_end > 65535) throw Failure(exit_usage, fmt::format("--document-end {}: does not fit the ids of 16 bits of {}", *request.document_end, path));
     end.resize(width, '\0');
     if (all.size() < width || all.compare(all.size() - width, width, end) != 0) all += end;
   }
@@ -133,6 +134,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
+  if (!is_own) require_downloaded(data);
   const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {

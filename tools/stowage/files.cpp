@@ -142,7 +142,7 @@ void write_text(const std::string& path, std::string_view text) {
   struct stat status;
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode)) {
-    const File file(std::fopen(path.c_str(), "wb"));   // of a folder this fails as it should
+    const File file(open_file(path.c_str(), "wb"));   // of a folder this fails as it should
     if (!file || write_all(text, file.get()) != text.size() || repeated([&] { return std::fflush(file.get()); }) != 0)
       fail(path, "cannot write");
     return;
@@ -172,6 +172,14 @@ void write_text(const std::string& path, std::string_view text) {
   ::unlink(temporary.c_str());
   errno = error;
   fail(path, "cannot write");
+}
+
+int made_file(std::string& name) {
+  const std::string pattern = name;
+  return repeated([&] {
+    name = pattern;
+    return ::mkstemp(name.data());
+  });
 }
 
 bool is_named(const std::string& path, std::string_view suffix) {

@@ -21,6 +21,9 @@ bool may_be_json(const std::string& path);
 // A kill at any moment leaves the old or the new file, which is on the disk when this is done.
 void write_text(const std::string& path, std::string_view text);
 
+// Makes a file and opens it, as mkstemp(): the name's last XXXXXX become what no other file has; -1, and errno, where it cannot.
+int made_file(std::string& name);
+
 // Whether its name ends so, in letters of either case; `suffix` in small ones.
 bool is_named(const std::string& path, std::string_view suffix);
 bool is_folder(const std::string& path);

@@ -69,7 +69,7 @@ void each_line(std::string_view text, Visit&& visit) {
 }
 
 }  // namespace
-Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(std::fopen(path.c_str(), "ab")) {
+Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(open_file(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);   // so that it is known what of a line was written
   rest_.reserve(longest_line);

@@ -14,6 +14,13 @@ auto repeated(const Call& call) {
   return result;
 }
 
+// Null, and errno, where it cannot be opened.
+inline std::FILE* open_file(const char* path, const char* mode) {
+  std::FILE* file = std::fopen(path, mode);
+  while (!file && errno == EINTR) file = std::fopen(path, mode);
+  return file;
+}
+
 // How many bytes were written; all of them unless there is an error, which errno says.
 inline size_t write_all(std::string_view bytes, std::FILE* file) {
   size_t done = 0;

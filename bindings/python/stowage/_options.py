@@ -18,6 +18,7 @@ TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_re
 MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT", ("stw_model_options", "seed"): "STW_SET_MODEL_SEED",
           ("stw_dataset_options", "seed"): "STW_SET_DATASET_SEED", ("stw_trainer_options", "seed"): "STW_SET_TRAINER_SEED",
           ("stw_generate_options", "seed"): "STW_SET_GENERATE_SEED", ("stw_watch_options", "interval_milliseconds"): "STW_SET_INTERVAL",
+          ("stw_buffer_constraint", "offset"): "STW_SET_OFFSET",
           ("stw_plan_options", "reserve_bytes"): "STW_SET_RESERVE",
           ("stw_parameter_group", "frozen"): "STW_SET_GROUP_FROZEN", ("stw_parameter_group", "learning_rate"): "STW_SET_GROUP_RATE",
           ("stw_parameter_group", "weight_decay"): "STW_SET_GROUP_DECAY", ("stw_parameter_group", "state_bits"): "STW_SET_GROUP_STATES",

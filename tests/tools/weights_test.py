@@ -47,7 +47,7 @@ class WeightsTest(CommandTest):
             for name in os.listdir(self.path("out")):
                 os.unlink(self.path("out/" + name))
             os.rmdir(self.path("out"))
-        self.run_command("train", "--model", "nano", *words[:2], "--seq", 32, *words[4:8], "--vram", "64MiB", *words[8:])   # a preset is a shape
+        self.run_command("train", "--model", "nano", *words[:6], "--vram", "64MiB", *words[8:])   # a preset is a shape
         for other in ("--weights", "--adapter"):
             self.refused("train", f"--model={folder}", *words, "--from-scratch", other, folder, expect=USAGE, says=["--from-scratch", other])
         self.assertIn("has no weights", self.run_command("generate", "--model", folder, "--tokenizer", "byte", "--tokens", 1).stderr)
@@ -88,7 +88,7 @@ class WeightsTest(CommandTest):
             if content:
                 self.refused("train", "--model", "nano", *self.small[:-1], self.write(f"d{number}.jsonl", content), "--out", self.path("out"), says=[f"d{number}.jsonl", says])
                 self.refused("train", "--model", "nano", *self.small[:-1], self.write(f"d{number}.bin", content), "--out", self.path("out"), says=[f"d{number}.bin", says])
-        page = self.run_command("train", "--model", "nano", *self.small[:-1], self.write("page.txt", PAGE * 99), "--vram", "64MiB", "--out", self.path("page"))
+        page = self.run_command("train", "--model", "nano", *self.small[:6], *self.small[8:-1], self.write("page.txt", PAGE * 99), "--vram", "64MiB", "--out", self.path("page"))
         self.assertIn("looks like a web page", page.stderr)
         self.refused("train", "--model", "nano", *self.small[:-1], self.write("pointer.txt", POINTER), "--out", self.path("out"), says=["a pointer of Git LFS"])
 

@@ -31,7 +31,7 @@ Download kind_of_download(std::string_view beginning, size_t size) {
 
 std::string description_of(Download kind) {
   switch (kind) {
-    case Download::empty: return "empty: download it again";
+    case Download::empty: return "damaged: an empty file; download it again";
     case Download::pointer: return "a pointer of Git LFS in place of the file: run git lfs pull where it was cloned";
     case Download::web_page: return "a web page in place of the file: the download failed (access denied, or a wrong address); download it again";
     case Download::error_message: return "an error message in place of the file: the download failed; download it again";

@@ -168,8 +168,8 @@ class FaultsTest(CommandTest):
         _, counts = self.call(words)
         for n in range(1, counts["pread64"] + 1):
             result, _ = self.call(words, "pread64", n, errno.EIO)
-            self.assertEqual(result.returncode, FAILED)
-            self.assertIn(os.strerror(errno.EIO), result.stderr)
+            self.assertIn(result.returncode, (DONE, FAILED))   # that it is no web page may remain unknown
+            self.assertEqual(os.strerror(errno.EIO) in result.stderr, result.returncode == FAILED)
             self.assertNotIn("--seq", result.stderr)
 
     def test_merge(self):

@@ -196,7 +196,7 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
 bool run_has_option(const std::string& folder, const std::string& wanted) {
   bool has = false;
   for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
-    reader.list('[', ']', [&] { reader.text(); });
+    reader.list('[', ']', [&] { reader.bytes(); });
     has = has || name == wanted;
   });
   return has;

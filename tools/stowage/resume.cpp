@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "checkpoint_header.h"
 #include "files.h"
+#include "json_reader.h"
 #include "json_value.h"
 #include "numerics_flags.h"
 #include "run_settings.h"
@@ -161,11 +163,12 @@ void keep_numbers_of_run(TrainFlags& flags) {
 
 std::vector<std::string> changed_schedule(const TrainFlags& flags) {
   if (flags.resume.empty()) return {};
-  const JsonValue options = read_json(flags.options, "the options");
+  std::map<std::string, std::string> given;   // the last value of each; names of files among them may be no UTF-8
+  JsonReader reader(flags.options, "the options");
+  reader.object([&](const std::string& name) { reader.list('[', ']', [&] { given[name] = reader.bytes(); }); });
   std::vector<std::string> changed;
   for (const char* name : {"steps", "epochs", "lr", "min-lr", "warmup", "schedule", "decay-steps", "lr-batch"}) {
-    const JsonView given = JsonView(options, "the options").at(name);
-    const std::string now = given.is_null() ? "" : given.elements().back().text(), before = setting_of_run(flags.resume, name).value_or("");
+    const std::string now = given[name], before = setting_of_run(flags.resume, name).value_or("");
     if (now != before) changed.push_back(fmt::format("--{} {} (before: {})", name, now.empty() ? "left out" : now, before.empty() ? "left out" : before));
   }
   return changed;

@@ -674,14 +674,31 @@ STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_bu
 /* An element of an array: it never grows. */
 typedef struct stw_buffer_lifetime {
   int64_t lower, upper;      /* alive in [lower, upper), in any unit of time; upper == lower takes no space */
-  uint64_t size;             /* bytes; for aligned offsets round all sizes up to the alignment */
+  uint64_t size;             /* bytes */
 } stw_buffer_lifetime;
+
+/* Elements of arrays: they never grow. Within [lower, upper) of its lifetime a buffer takes its bytes [first, end) alone; none if they are equal. */
+typedef struct stw_buffer_gap {
+  int64_t lower, upper;
+  uint64_t first, end;       /* end is at most the buffer's size */
+} stw_buffer_gap;
+
+enum { STW_SET_OFFSET = 1 };
+/* What holds for a buffer's place; all zeros: nothing. */
+typedef struct stw_buffer_constraint {
+  uint64_t alignment;        /* its offset is a multiple of it; 0: 1 */
+  uint64_t offset;           /* with STW_SET_OFFSET: its offset */
+  const stw_buffer_gap *gaps; /* gap_count of them, which do not overlap */
+  uint32_t gap_count;
+  uint32_t set_mask;         /* STW_SET_OFFSET */
+} stw_buffer_constraint;
 
 typedef struct stw_pack_options {
   uint32_t struct_size;
   uint32_t set_mask;         /* reserved, 0 */
   uint64_t capacity;         /* bytes to fit into; 0: as low as possible */
   uint64_t node_limit;       /* decisions that the search may take, some microseconds each; 0: 1,000,000 */
+  const stw_buffer_constraint *constraints; /* of the buffers, as many; NULL: none. With them the exact search is one for a few dozen buffers */
 } stw_pack_options;
 
 enum {
@@ -699,16 +716,19 @@ typedef struct stw_pack_result {
   uint64_t nodes;            /* decisions taken */
 } stw_pack_result;
 
-/* Gives `count` buffers offsets so that those alive at the same time do not overlap. Guarantees: deterministic, the
- * same on every machine. `offsets` receives `count` of them; `options` and `result` may be NULL, and with `count` 0 so
+/* Gives `count` buffers offsets so that those alive at the same time do not overlap, and all constraints hold. A buffer that takes a byte at
+ * any time ends at offset + size, whatever its gaps. Guarantees: deterministic, the same on every machine. `offsets` receives `count` of them; `options` and `result` may be NULL, and with `count` 0 so
  * may the arrays. Errors: STW_OVER_BUDGET for the answers STW_PACK_IMPOSSIBLE and STW_PACK_UNKNOWN: `offsets` are then
  * untouched, `result` is filled in all the same, and error.bytes_needed is a capacity that would do; STW_BAD_ARGUMENT
- * for an upper below its lower, and where 2^62 bytes or more are needed. Thread: any. Since: 0.1 */
+ * for an upper below its lower, where 2^62 bytes or more are needed, for gaps that overlap or lie outside of the lifetime, and for given offsets
+ * that overlap or are no multiples of their alignment. Thread: any. Since: 0.1 */
 STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifetimes, size_t count,
                             const stw_pack_options *options, stw_pack_result *result, stw_error *error) STW_NOEXCEPT;
 
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
+/* How ids are stored, all little-endian. AUTO: as the header of a .npy file says; of others uint16, or uint32 where the vocabulary exceeds 65,536. */
+enum { STW_TOKEN_TYPE_AUTO = 0, STW_TOKEN_TYPE_UINT16 = 1, STW_TOKEN_TYPE_UINT32 = 2, STW_TOKEN_TYPE_INT32 = 3, STW_TOKEN_TYPE_INT64 = 4 };
 enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2, STW_SET_DATASET_SEED = 4 };
 /* Marks of a token. TARGET: the model learns to predict it. BEGIN: a document begins with it. SECOND: it belongs to its document's second
  * text, and its token type is 1. */
@@ -718,8 +738,8 @@ enum { STW_TOKEN_SPECIAL = 1, STW_TOKEN_CONTINUES = 2 };
 
 typedef struct stw_dataset_options {
   uint32_t struct_size;
-  uint32_t tokenizer;        /* auto: ids for .bin files, bytes otherwise */
-  const char *path;          /* text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536) */
+  uint32_t tokenizer;        /* auto: ids for .bin and .npy files, bytes otherwise */
+  const char *path;          /* text, or ids of token_type: bare numbers, or a NumPy array of one dimension (.npy) */
   uint64_t vocabulary;       /* every id must be smaller */
   uint64_t sequence;         /* tokens of a sample */
   uint64_t seed;             /* of the windows; unset: 1337 */
@@ -758,7 +778,7 @@ typedef struct stw_dataset_options {
                                 much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none */
   uint32_t in_order;         /* 1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token
                                 on, the last one shorter: each token but the first is a target once */
-  uint32_t reserved;         /* 0 */
+  uint32_t token_type;       /* STW_TOKEN_TYPE_*, of ids. AUTO refuses a file whose numbers look like those of another type */
   stw_watch *watch;          /* of this call; NULL: none */
 } stw_dataset_options;
 

@@ -15,18 +15,12 @@
 namespace stw {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tokens are stored little-endian");
-
 constexpr uint64_t chunk_tokens = 4096;             // read at once, on the stack
 constexpr uint64_t evaluation_seed = 0x73746f77616765;
 constexpr uint32_t window_stream = 0xDA7A5E7;       // third word of the counter, apart from the streams of dropout
 constexpr uint32_t order_stream = 0xDA7A600;        // and the seven behind it
 
 constexpr uint32_t mask_stream = 0xDA7A700;         // keys of samples' masks; and the one behind it: draws of their tokens
-
-uint64_t token_bytes(TokenFormat format) {
-  return format == TokenFormat::bytes ? 1 : format == TokenFormat::uint16 ? 2 : 4;
-}
 
 uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   const auto words =
@@ -104,53 +98,11 @@ size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, u
 
 }  // namespace
 
-template <class Token>
-Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) {
-  return in_chunks<Token>(source.file, first, count, [&](uint64_t at, std::span<const Token> chunk) -> Status {
-    if (content) check_in(chunk.size_bytes()), content->update(chunk.data(), chunk.size_bytes());
-    // The largest tells whether all are right, and is found many at a time.
-    Token largest = 0;
-    for (const Token token : chunk) largest = std::max(largest, token);
-    if (largest >= vocabulary) {
-      const auto index = static_cast<uint64_t>(std::find_if(chunk.begin(), chunk.end(), [&](Token token) { return token >= vocabulary; }) - chunk.begin());
-      return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(at + index) + " is " +
-                                      std::to_string(chunk[index]) + ", expected less than the vocabulary of " + std::to_string(vocabulary)};
-    }
-    if (out) out = std::copy(chunk.begin(), chunk.end(), out);
-    return ok();
-  });
-}
-
-Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) {
-  switch (source.format) {
-    case TokenFormat::bytes: return read_as<uint8_t>(source, first, count, vocabulary, out, content);
-    case TokenFormat::uint16: return read_as<uint16_t>(source, first, count, vocabulary, out, content);
-    default: return read_as<uint32_t>(source, first, count, vocabulary, out, content);
-  }
-}
-
-Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary, Hash64& content) {
-  if (format == TokenFormat::automatic)
-    format = !path.ends_with(".bin") ? TokenFormat::bytes
-             : vocabulary > 65536    ? TokenFormat::uint32
-                                     : TokenFormat::uint16;
-  STW_ASSIGN(file, File::open(path));
-  const uint64_t width = token_bytes(format);
-  if (file.size() == 0) return Error{Code::corrupt, path + ": expected tokens, found an empty file"};
-  if (file.size() % width != 0)
-    return Error{Code::corrupt, path + ": expected a multiple of " + std::to_string(width) + " bytes (uint" +
-                                    std::to_string(8 * width) + " tokens), found " + std::to_string(file.size())};
-  const uint64_t count = file.size() / width;
-  TokenFile source{std::move(file), format, count};
-  STW_TRY(read_tokens(source, 0, count, vocabulary, nullptr, &content));
-  return source;
-}
-
 Status Dataset::open_marks(const DatasetOptions& options) {
   const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
-  if (file.size() != file_->count)
-    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count) + " bytes, a mark for each token, found " + std::to_string(file.size())};
+  if (file.size() != file_->count())
+    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count()) + " bytes, a mark for each token, found " + std::to_string(file.size())};
   std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
   uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
@@ -179,7 +131,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   has_pairs_ = options.pairs;
   for (const Range* range : {&training_, &evaluation_}) STW_TRY(check_pairs(*range, path, options.sequence));
   if (options.reference_path.empty()) return ok();
-  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, content_hash()));
+  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count(), content_hash()));
   reference_ = std::make_unique<const File>(std::move(reference));
   return ok();
 }
@@ -206,7 +158,7 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   if (has_values(task_)) return open_values(path, documents);
   STW_ASSIGN(file, File::open(path));
   const bool is_of_tokens = task_ == Task::token_label;
-  const uint64_t count = is_of_tokens ? file_->count : documents;
+  const uint64_t count = is_of_tokens ? file_->count() : documents;
   if (file.size() != count * sizeof(uint32_t))
     return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) + " bytes, a label for each " + (is_of_tokens ? "token" : "document") + ", found " + std::to_string(file.size())};
   if (!is_of_tokens) labels_.reserve(count);
@@ -295,23 +247,23 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   dataset.in_order_ = options.in_order;
   dataset.sequence_ = options.in_order ? options.sequence : 0;
   dataset.document_end_ = options.document_end;
-  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, dataset.content_));
+  STW_ASSIGN(source, TokenFile::open(options.path, options.format, options.vocabulary, dataset.content_));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
   if (!options.evaluation_path.empty()) {
-    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary, dataset.content_));
+    STW_ASSIGN(held_out, TokenFile::open(options.evaluation_path, options.format, options.vocabulary, dataset.content_));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
-    dataset.training_ = {file, 0, file->count};
-    dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count};
+    dataset.training_ = {file, 0, file->count()};
+    dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count()};
     return dataset;
   }
   if (has_marks) {
     STW_TRY(dataset.open_marks(options));
     return dataset;
   }
-  const uint64_t held_out = share_of(file->count, options.evaluation_fraction);
-  dataset.training_ = {file, 0, file->count - held_out};
-  dataset.evaluation_ = {file, file->count - held_out, held_out};
+  const uint64_t held_out = share_of(file->count(), options.evaluation_fraction);
+  dataset.training_ = {file, 0, file->count() - held_out};
+  dataset.evaluation_ = {file, file->count() - held_out, held_out};
   return dataset;
 }
 
@@ -377,10 +329,10 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   const Range& range = part_of(part);
   if (in_order_ && part == Part::evaluation) {
     if (sequence != sequence_)
-      return Error{Code::bad_state, range.source->file.path() + ": opened for windows of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
-    return check_length(range.source->file.path(), "held-out", range.count, 1);
+      return Error{Code::bad_state, range.source->path() + ": opened for windows of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
+    return check_length(range.source->path(), "held-out", range.count, 1);
   }
-  if (!marks_) return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
+  if (!marks_) return check_length(range.source->path(), part == Part::training ? "training" : "held-out", range.count, sequence);
   if (sequence != sequence_)
     return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
   if (range.count == 0 && part == Part::training) return Error{Code::corrupt, marks_->path() + ": all documents are held out, so that none is left to train on"};
@@ -493,12 +445,12 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   const auto length = static_cast<uint64_t>(sequence);
   const bool may_be_short = in_order_ && part == Part::evaluation;
   if (sequence < 1 || (marks_ || may_be_short ? start >= range.count : range.count <= length || start >= range.count - length))
-    return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
+    return Error{Code::bad_argument, range.source->path() + ": a window of " + std::to_string(sequence) +
                                          " tokens and one more at " + std::to_string(start) + " is outside the " +
                                          std::to_string(range.count) + " tokens of this part"};
   const auto read_into = [&](uint64_t at, uint64_t count, int32_t* out) {
     return read_around(range, at, count, [&](uint64_t first, uint64_t now) -> Status {
-      STW_TRY(read_tokens(*range.source, first, now, vocabulary_, out));
+      STW_TRY(range.source->read(first, now, vocabulary_, out));
       out += now;
       return ok();
     });

@@ -13,15 +13,9 @@
 #include "src/file.h"
 #include "src/hash.h"
 #include "src/sample_rows.h"
+#include "src/token_file.h"
 
 namespace stw {
-
-enum class TokenFormat : uint8_t {
-  automatic,  // a name that ends in ".bin": tokens, uint32 where the vocabulary exceeds 65,536, else uint16; else text
-  bytes,      // text: every byte is a token (the byte tokenizer)
-  uint16,     // little-endian
-  uint32,     // little-endian
-};
 
 // What a token of the vocabulary is to a masked language model, together.
 inline constexpr uint8_t token_special = 1;    // never hidden, and never put in place of another one
@@ -120,11 +114,6 @@ class Dataset {
   static uint64_t evaluation_mask(uint64_t start);
 
  private:
-  struct TokenFile {
-    File file;
-    TokenFormat format;  // never automatic
-    uint64_t count;      // tokens
-  };
   struct Window { uint64_t first, document; };   // its first token, counted from the part's, and that one's document, from the file's
   struct Range {
     const TokenFile* source;
@@ -133,11 +122,6 @@ class Dataset {
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
-  static Result<TokenFile> open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary, Hash64& content);
-  // `out` may be null: then tokens are only checked. `content` gets their bytes, if it is one.
-  template <class Token>
-  static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content);
-  static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content = nullptr);
   Status open_marks(const DatasetOptions& options);
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);

@@ -16,6 +16,14 @@
 namespace stw {
 namespace {
 
+// Again where a signal came in between.
+template <class Call>
+auto repeated(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 constexpr uint64_t buffer_bytes = uint64_t{1} << 20;
 constexpr uint64_t call_bytes = uint64_t{1} << 30;  // one read or write: the kernel takes less than 2 GiB
 
@@ -28,10 +36,10 @@ std::string directory_of(const std::string& path) {
 // Makes a rename durable. File systems that cannot sync a directory answer EINVAL, and who may write into it need not be allowed
 // to open it; there is nothing more to do there.
 Status sync_directory(const std::string& directory) {
-  Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor descriptor(repeated([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (descriptor.get() < 0 && errno == EACCES) return ok();
   if (descriptor.get() < 0) return file_error(directory, "cannot open the folder", errno);
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
+  if (repeated([&] { return ::fsync(descriptor.get()); }) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
   return ok();
 }
 
@@ -99,7 +107,7 @@ int Descriptor::close() {
 
 Result<File> File::open(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
-  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor descriptor(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
   struct stat status;
   if (::fstat(descriptor.get(), &status) != 0) return file_error(path, "cannot read its size", errno);
@@ -132,7 +140,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   struct stat status;
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));   // a folder: EISDIR; a pipe: waits for its reader
+    Descriptor descriptor(repeated([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));   // a folder: EISDIR; a pipe: waits for its reader
     if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
     return FileWriter(std::move(caller), {}, {}, std::move(descriptor), std::move(buffer));
   }
@@ -142,7 +150,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   // A name is taken where another writer of this process, or a killed one of the same number, left it.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
-    Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666));
+    Descriptor descriptor(repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
     if (descriptor.get() >= 0) {
       if (exists) ::fchmod(descriptor.get(), mode);   // whatever the process's umask; some file systems have no modes
       return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
@@ -185,7 +193,7 @@ Status FileWriter::finish() {
   if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": finished twice"};
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
   const bool in_place = temporary_.empty();
-  if (::fsync(descriptor_.get()) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);   // a pipe
+  if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);   // a pipe
   if (const int error_number = descriptor_.close()) return file_error(path_, "cannot close", error_number);
   if (in_place) return ok();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
@@ -240,8 +248,8 @@ Result<std::string> read_text(const std::string& path, uint64_t limit) {
 
 std::string kernel_text(const std::string& path) {
   std::string text(16384, 0);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t n = file.get() < 0 ? 0 : ::read(file.get(), text.data(), text.size());
+  const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  const ssize_t n = file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
   return text;
 }

@@ -11,6 +11,7 @@
 
 #include "src/adapter_files.h"
 #include "src/elementary.h"
+#include "src/file_kind.h"
 #include "src/hash.h"
 #include "src/models/file_names.h"
 #include "src/models/labels.h"
@@ -167,6 +168,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   auto model = std::make_shared<Model>();
   std::string origin, weights = source.weights;
   STW_ASSIGN(text, read_config(source, origin, weights));
+  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty()) return corrupt(origin, kind);
   STW_ASSIGN(config, parse_model(text, origin));
   if (source.dropout) {
     if (!(*source.dropout >= 0 && *source.dropout < 1))

@@ -8,6 +8,8 @@
 
 #include "planner/json.h"
 #include "planner/python_json.h"
+#include "src/absent_weights.h"
+#include "src/file_kind.h"
 
 namespace stw {
 namespace {
@@ -88,7 +90,7 @@ Status check_cover(const std::string& path, const std::vector<SafetensorsInfo>& 
   if (header_end + data_bytes != file_bytes)
     return corrupt(
         path, "expected " + std::to_string(header_end + data_bytes) + " bytes, found " + std::to_string(file_bytes) +
-                  (file_bytes < header_end + data_bytes ? " (the file is truncated)" : " (data without a tensor)"));
+                  (file_bytes < header_end + data_bytes ? " (the file is truncated: download it again)" : " (data without a tensor)"));
   std::sort(order.begin(), order.end(), [](const SafetensorsInfo* a, const SafetensorsInfo* b) {
     return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes);
   });
@@ -117,13 +119,15 @@ Result<std::string> weights_in(const std::string& folder) {
   if (names.size() > 1)
     return Error{Code::bad_argument, folder + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found " +
                                          std::to_string(names.size()) + ", " + names[0] + " the first"};
-  if (!names.empty()) return folder + "/" + names[0];
-  // Random weights would take their place.
-  for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"})
-    if (file_exists(folder + "/" + other))
-      return Error{Code::unsupported, folder + "/" + other + ": weights of this format are not read; save them as safetensors, or give the "
-                                                             "config.json alone to begin with random ones"};
-  return std::string();
+  if (names.empty()) {
+    STW_TRY(check_absent_weights(folder));
+    return std::string();
+  }
+  if (names[0] == "adapter_model.safetensors")
+    return Error{Code::corrupt, folder + ": has the weights of adapters alone (adapter_model.safetensors); download the model's too, or give the config.json alone (--from-scratch) to begin with random ones"};
+  if (const size_t of = names[0].rfind("-of-"); of != std::string::npos && of >= 5 && names[0].find_first_not_of("0123456789", of + 4) == names[0].size() - 12)
+    return corrupt(folder + "/" + names[0], "one of several files of weights, and the others and model.safetensors.index.json are not there; download them again");
+  return folder + "/" + names[0];
 }
 
 Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
@@ -143,6 +147,7 @@ Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
 
 Status SafetensorsReader::add_file(const std::string& path) {
   STW_ASSIGN(file, File::open(path));
+  if (const std::string kind = kind_of_download(file); !kind.empty()) return corrupt(path, kind);
   if (file.size() < 8)
     return corrupt(path, "expected at least 8 bytes, found " + std::to_string(file.size()));
   uint64_t header_bytes = 0;
@@ -152,7 +157,7 @@ Status SafetensorsReader::add_file(const std::string& path) {
                              std::to_string(header_bytes));
   if (header_bytes > file.size() - 8)
     return corrupt(path, "expected at least " + std::to_string(8 + header_bytes) + " bytes for the header, found " +
-                             std::to_string(file.size()) + " (the file is truncated)");
+                             std::to_string(file.size()) + " (the file is truncated: download it again)");
   std::string text(header_bytes, '\0');
   STW_TRY(file.read(8, text.data(), header_bytes));
   if (!text.starts_with('{')) return corrupt(path, "expected a header that starts with {");
@@ -184,6 +189,7 @@ Status SafetensorsReader::add_file(const std::string& path) {
 
 Status SafetensorsReader::add_shards(const std::string& index_path) {
   STW_ASSIGN(text, read_text(index_path, index_limit));
+  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty()) return corrupt(index_path, kind);
   auto index = parse_python_json(text);
   if (!index) return corrupt(index_path, index.error().message);
   auto weight_map = get_object(*index, "weight_map");
@@ -202,6 +208,8 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
     shard_of.emplace(name, folder + *file_name);
     shards.insert(folder + *file_name);
   }
+  for (const std::string& path : shards)
+    if (!file_exists(path)) return corrupt(index_path, "names " + path + ", which is not there; download it too");
   for (const std::string& path : shards) STW_TRY(add_file(path));
   std::erase_if(tensors_, [&](const SafetensorsInfo& tensor) {
     const auto entry = shard_of.find(tensor.name);
@@ -215,7 +223,18 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
   return ok();
 }
 
+// Without what PyTorch puts in front of names where a model was compiled (_orig_mod.), or wrapped to train on several devices (module.).
+void SafetensorsReader::unwrap_names() {
+  constexpr std::string_view compiled = "_orig_mod.", wrapped = "module.";
+  for (SafetensorsInfo& tensor : tensors_)
+    for (size_t at; (at = tensor.name.find(compiled)) != std::string::npos && (at == 0 || tensor.name[at - 1] == '.');) tensor.name.erase(at, compiled.size());
+  const auto is_wrapped = [&](const SafetensorsInfo& tensor) { return tensor.name.starts_with(wrapped); };
+  if (tensors_.empty() || !std::all_of(tensors_.begin(), tensors_.end(), is_wrapped)) return;
+  for (SafetensorsInfo& tensor : tensors_) tensor.name.erase(0, wrapped.size());
+}
+
 void SafetensorsReader::index_names() {
+  unwrap_names();
   for (size_t index = 0; index < tensors_.size(); ++index) names_.emplace(tensors_[index].name, index);
 }
 

@@ -63,6 +63,7 @@ class SafetensorsReader {
   SafetensorsReader() = default;
   Status add_file(const std::string& path);
   Status add_shards(const std::string& index_path);
+  void unwrap_names();
   void index_names();
 
   std::vector<File> files_;

@@ -22,17 +22,17 @@ std::vector<int32_t> most_probable(std::span<const float> logits, size_t count) 
   return order;
 }
 
-double sum_of(const std::vector<Candidate>& all) {
+double sum_of(const std::vector<TokenChoice>& all) {
   double sum = 0;
-  for (const Candidate& one : all) sum += one.weight;
+  for (const TokenChoice& one : all) sum += one.weight;
   return sum;
 }
 
 }  // namespace
 
-std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& how) {
+std::vector<TokenChoice> candidates(std::span<const float> logits, const Sampling& how) {
   const size_t count = how.top_k == 0 ? logits.size() : std::min<size_t>(how.top_k, logits.size());
-  std::vector<Candidate> all;
+  std::vector<TokenChoice> all;
   all.reserve(count);
   double top = 0;
   for (const int32_t token : most_probable(logits, count)) {
@@ -51,10 +51,10 @@ std::vector<Candidate> candidates(std::span<const float> logits, const Sampling&
 
 int32_t sample(std::span<const float> logits, const Sampling& how, uint64_t position) {
   if (how.temperature <= 0) return most_probable(logits, 1)[0];
-  const std::vector<Candidate> all = candidates(logits, how);
+  const std::vector<TokenChoice> all = candidates(logits, how);
   const auto words = philox(how.seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0x67656e, 0});
   double left = sum_of(all) * ((static_cast<double>(words[0]) + words[1] / 4294967296.0) / 4294967296.0);
-  for (const Candidate& one : all) {
+  for (const TokenChoice& one : all) {
     left -= one.weight;
     if (left < 0) return one.token;
   }

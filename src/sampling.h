@@ -14,7 +14,7 @@ struct Sampling {
 };
 
 // A token that may be drawn. Its probability is its weight divided by the sum of all weights.
-struct Candidate {
+struct TokenChoice {
   int32_t token;
   double weight;
 };
@@ -22,7 +22,7 @@ struct Candidate {
 // The candidates at a temperature above 0, the most probable one first. The temperature divides the logits, then top_k keeps the most
 // probable tokens, then top_p keeps the fewest of those that have at least this part of their probability together: the order of
 // transformers. Of equal logits the smaller token comes first.
-std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& how);
+std::vector<TokenChoice> candidates(std::span<const float> logits, const Sampling& how);
 
 // Draws one of the candidates: a function of logits, settings and `position` alone.
 int32_t sample(std::span<const float> logits, const Sampling& how, uint64_t position);

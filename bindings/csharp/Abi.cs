@@ -115,6 +115,7 @@ internal static unsafe class Abi
     public const uint STW_PICTURE_SVG = 0;
     public const uint STW_PICTURE_HTML = 1;
     public const uint STW_PICTURE_CSV = 2;
+    public const uint STW_SET_OFFSET = 1;
     public const uint STW_PACK_OPTIMAL = 0;
     public const uint STW_PACK_FITS = 1;
     public const uint STW_PACK_IMPOSSIBLE = 2;
@@ -122,6 +123,11 @@ internal static unsafe class Abi
     public const uint STW_TOKENIZER_AUTO = 0;
     public const uint STW_TOKENIZER_BYTE = 1;
     public const uint STW_TOKENIZER_IDS = 2;
+    public const uint STW_TOKEN_TYPE_AUTO = 0;
+    public const uint STW_TOKEN_TYPE_UINT16 = 1;
+    public const uint STW_TOKEN_TYPE_UINT32 = 2;
+    public const uint STW_TOKEN_TYPE_INT32 = 3;
+    public const uint STW_TOKEN_TYPE_INT64 = 4;
     public const uint STW_SET_DOCUMENT_END = 1;
     public const uint STW_SET_HELD_OUT = 2;
     public const uint STW_SET_DATASET_SEED = 4;
@@ -794,8 +800,33 @@ internal static unsafe class Abi
         public long lower;
         /// <summary>alive in [lower, upper), in any unit of time; upper == lower takes no space</summary>
         public long upper;
-        /// <summary>bytes; for aligned offsets round all sizes up to the alignment</summary>
+        /// <summary>bytes</summary>
         public ulong size;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public struct stw_buffer_gap
+    {
+        public long lower;
+        public long upper;
+        /// <summary>end is at most the buffer's size</summary>
+        public ulong first;
+        /// <summary>end is at most the buffer's size</summary>
+        public ulong end;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    public struct stw_buffer_constraint
+    {
+        /// <summary>its offset is a multiple of it; 0: 1</summary>
+        public ulong alignment;
+        /// <summary>with STW_SET_OFFSET: its offset</summary>
+        public ulong offset;
+        /// <summary>gap_count of them, which do not overlap</summary>
+        public stw_buffer_gap* gaps;
+        public uint gap_count;
+        /// <summary>STW_SET_OFFSET</summary>
+        public uint set_mask;
     }
 
     [StructLayout(LayoutKind.Sequential)]
@@ -808,6 +839,8 @@ internal static unsafe class Abi
         public ulong capacity;
         /// <summary>decisions that the search may take, some microseconds each; 0: 1,000,000</summary>
         public ulong node_limit;
+        /// <summary>of the buffers, as many; NULL: none. With them the exact search is one for a few dozen buffers</summary>
+        public stw_buffer_constraint* constraints;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_pack_options Sized()
@@ -840,9 +873,9 @@ internal static unsafe class Abi
     public struct stw_dataset_options
     {
         public uint struct_size;
-        /// <summary>auto: ids for .bin files, bytes otherwise</summary>
+        /// <summary>auto: ids for .bin and .npy files, bytes otherwise</summary>
         public uint tokenizer;
-        /// <summary>text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536)</summary>
+        /// <summary>text, or ids of token_type: bare numbers, or a NumPy array of one dimension (.npy)</summary>
         public byte* path;
         /// <summary>every id must be smaller</summary>
         public ulong vocabulary;
@@ -877,8 +910,8 @@ internal static unsafe class Abi
         public uint task;
         /// <summary>1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once</summary>
         public uint in_order;
-        /// <summary>0</summary>
-        public uint reserved;
+        /// <summary>STW_TOKEN_TYPE_*, of ids. AUTO refuses a file whose numbers look like those of another type</summary>
+        public uint token_type;
         /// <summary>of this call; NULL: none</summary>
         public stw_watch* watch;
 

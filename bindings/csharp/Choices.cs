@@ -204,6 +204,21 @@ namespace Stowage
         Ids = STW_TOKENIZER_IDS,
     }
 
+    /// <summary>How ids are stored, all little-endian.</summary>
+    public enum TokenType : uint
+    {
+        /// <summary>uint16, or uint32 where the vocabulary exceeds 65,536.</summary>
+        Auto = STW_TOKEN_TYPE_AUTO,
+        /// <summary>STW_TOKEN_TYPE_UINT16</summary>
+        UInt16 = STW_TOKEN_TYPE_UINT16,
+        /// <summary>STW_TOKEN_TYPE_UINT32</summary>
+        UInt32 = STW_TOKEN_TYPE_UINT32,
+        /// <summary>STW_TOKEN_TYPE_INT32</summary>
+        Int32 = STW_TOKEN_TYPE_INT32,
+        /// <summary>STW_TOKEN_TYPE_INT64</summary>
+        Int64 = STW_TOKEN_TYPE_INT64,
+    }
+
     /// <summary>The learning rate's course after the warm-up.</summary>
     public enum Schedule : uint
     {

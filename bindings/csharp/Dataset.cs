@@ -8,6 +8,8 @@ namespace Stowage
     {
         /// <summary>Auto: ids of .bin files, else bytes.</summary>
         public Tokenizer Tokenizer { get; set; }
+        /// <summary>Of ids; Auto refuses a file whose numbers look like those of another type.</summary>
+        public TokenType TokenType { get; set; }
         /// <summary>Every id must be smaller.</summary>
         public long Vocabulary { get; set; }
         /// <summary>Tokens of a sample.</summary>
@@ -74,7 +76,7 @@ namespace Stowage
     /// <summary>A file of tokens, read window by window. For several trainers, one after the other.</summary>
     public sealed unsafe class Dataset : NativeObject
     {
-        /// <summary>Opens text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536).</summary>
+        /// <summary>Opens text, or little-endian ids of the options' TokenType.</summary>
         /// <exception cref="StowageException">IOError; Corrupt, saying where; BadState for a reference of other tokens</exception>
         public Dataset(string path, DatasetOptions options)
         {
@@ -88,6 +90,7 @@ namespace Stowage
             given.vocabulary = Numbers.Unsigned(options.Vocabulary, nameof(options.Vocabulary));
             given.sequence = Numbers.Unsigned(options.Sequence, nameof(options.Sequence));
             given.seed = options.Seed ?? 0;
+            given.token_type = (uint)options.TokenType;
             given.pairs = Numbers.Flag(options.Pairs);
             given.document_end = Numbers.Unsigned(options.DocumentEnd ?? 0, nameof(options.DocumentEnd));
             given.held_out = options.HeldOut ?? 0;

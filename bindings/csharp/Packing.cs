@@ -24,6 +24,39 @@ namespace Stowage
         public long Size { get; }
     }
 
+    /// <summary>A part of a buffer's life, [Lower, Upper), in which it takes its bytes [First, End) alone; none if they are equal.</summary>
+    public struct BufferGap
+    {
+        /// <summary>In [lower, upper) only the bytes [first, end).</summary>
+        public BufferGap(long lower, long upper, long first = 0, long end = 0)
+        {
+            Lower = lower;
+            Upper = upper;
+            First = first;
+            End = end;
+        }
+
+        /// <summary>From here on.</summary>
+        public long Lower { get; }
+        /// <summary>Up to here, not included.</summary>
+        public long Upper { get; }
+        /// <summary>The first byte taken.</summary>
+        public long First { get; }
+        /// <summary>The end of the bytes taken.</summary>
+        public long End { get; }
+    }
+
+    /// <summary>What holds for a buffer's place.</summary>
+    public sealed class BufferConstraint
+    {
+        /// <summary>The offset is a multiple of it; 0: 1.</summary>
+        public long Alignment { get; set; }
+        /// <summary>Its offset; null: any.</summary>
+        public long? Offset { get; set; }
+        /// <summary>Which do not overlap; null: none.</summary>
+        public IReadOnlyList<BufferGap> Gaps { get; set; }
+    }
+
     /// <summary>Offsets for any buffers that share memory, not only those of a plan: what was found, and how good it is.</summary>
     public sealed unsafe class Packing
     {
@@ -47,9 +80,9 @@ namespace Stowage
         /// <summary>Decisions taken.</summary>
         public long Nodes { get; }
 
-        /// <summary>Gives buffers offsets so that those alive at the same time do not overlap, within a capacity (0: as low as possible), by so many decisions (0: 1,000,000).</summary>
-        /// <exception cref="StowageException">BadArgument for an upper below its lower, and where 2^62 bytes or more are needed</exception>
-        public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0)
+        /// <summary>Gives buffers offsets so that those alive at the same time do not overlap, within a capacity (0: as low as possible), by so many decisions (0: 1,000,000). Constraints, if any, are as many as buffers; null: none.</summary>
+        /// <exception cref="StowageException">BadArgument for an upper below its lower, where 2^62 bytes or more are needed, and for constraints that contradict each other</exception>
+        public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0, IReadOnlyList<BufferConstraint> constraints = null)
         {
             var given = Numbers.Given(lifetimes, nameof(lifetimes))
                 .Select(one => new stw_buffer_lifetime { lower = one.Lower, upper = one.Upper, size = Numbers.Unsigned(one.Size, nameof(one.Size)) }).ToArray();
@@ -57,12 +90,40 @@ namespace Stowage
             stw_pack_options options = stw_pack_options.Sized();
             options.capacity = Numbers.Unsigned(capacity, nameof(capacity));
             options.node_limit = Numbers.Unsigned(nodeLimit, nameof(nodeLimit));
+            if (constraints != null && constraints.Count != given.Length)
+                throw new ArgumentException("expected " + given.Length + " of them, one for each buffer, found " + constraints.Count, nameof(constraints));
+            BufferConstraint[] held = (constraints ?? Array.Empty<BufferConstraint>()).Select(one => one ?? new BufferConstraint()).ToArray();
+            stw_buffer_gap[] gaps = held.SelectMany(one => one.Gaps ?? Array.Empty<BufferGap>()).Select(gap => new stw_buffer_gap
+            {
+                lower = gap.Lower,
+                upper = gap.Upper,
+                first = Numbers.Unsigned(gap.First, nameof(gap.First)),
+                end = Numbers.Unsigned(gap.End, nameof(gap.End)),
+            }).ToArray();
+            stw_buffer_constraint[] places = held.Select(one => new stw_buffer_constraint
+            {
+                alignment = Numbers.Unsigned(one.Alignment, nameof(one.Alignment)),
+                offset = Numbers.Unsigned(one.Offset ?? 0, nameof(one.Offset)),
+                set_mask = one.Offset != null ? STW_SET_OFFSET : 0,
+                gap_count = (uint)(one.Gaps?.Count ?? 0),
+            }).ToArray();
             stw_pack_result told = stw_pack_result.Sized();
             stw_error error = stw_error.Sized();
             int status;
             fixed (stw_buffer_lifetime* buffers = given)
             fixed (ulong* to = offsets)
+            fixed (stw_buffer_gap* allGaps = gaps)
+            fixed (stw_buffer_constraint* allPlaces = places)
+            {
+                stw_buffer_gap* next = allGaps;
+                for (int i = 0; i < places.Length; ++i)
+                {
+                    allPlaces[i].gaps = next;
+                    next += allPlaces[i].gap_count;
+                }
+                options.constraints = allPlaces;
                 status = stw_pack(to, buffers, (UIntPtr)given.Length, &options, &told, &error);
+            }
             if (status == STW_OVER_BUDGET)
                 return new Packing(null, told);
             Errors.Check(status, &error);

@@ -22,6 +22,7 @@ type (
 	Mode              uint32
 	Recompute         uint32
 	Tokenizer         uint32
+	TokenType         uint32
 	Schedule          uint32
 	NonFinitePolicy   uint32
 	Phase             uint32
@@ -103,6 +104,12 @@ const (
 	TokenizerAuto Tokenizer = C.STW_TOKENIZER_AUTO
 	TokenizerByte Tokenizer = C.STW_TOKENIZER_BYTE
 	TokenizerIDs  Tokenizer = C.STW_TOKENIZER_IDS
+
+	TokenTypeAuto   TokenType = C.STW_TOKEN_TYPE_AUTO
+	TokenTypeUint16 TokenType = C.STW_TOKEN_TYPE_UINT16
+	TokenTypeUint32 TokenType = C.STW_TOKEN_TYPE_UINT32
+	TokenTypeInt32  TokenType = C.STW_TOKEN_TYPE_INT32
+	TokenTypeInt64  TokenType = C.STW_TOKEN_TYPE_INT64
 
 	Cosine      Schedule = C.STW_SCHEDULE_COSINE
 	Linear      Schedule = C.STW_SCHEDULE_LINEAR

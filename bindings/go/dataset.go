@@ -15,9 +15,10 @@ import (
 // DatasetOptions are stw_dataset_options.
 type DatasetOptions struct {
 	Tokenizer   Tokenizer
-	Vocabulary  uint64  // every id must be smaller
-	Sequence    uint64  // tokens of a sample
-	Seed        *uint64 // of the windows; nil: 1337
+	TokenType   TokenType // of ids; TokenTypeAuto refuses a file whose numbers look like those of another type
+	Vocabulary  uint64    // every id must be smaller
+	Sequence    uint64    // tokens of a sample
+	Seed        *uint64   // of the windows; nil: 1337
 	DocumentEnd *uint64
 	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
 	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token; of TaskLabels and TaskNumber LabelCount float32
@@ -49,7 +50,7 @@ type Dataset struct {
 	handle[*C.stw_dataset]
 }
 
-// OpenDataset reads text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
+// OpenDataset reads text, or little-endian ids of options.TokenType (auto: uint16, or uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
 func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	if err := noZero(path, options.Marks, options.Labels, options.Reference); err != nil {
 		return nil, err
@@ -62,6 +63,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
 	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate), C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
 	asked.in_order = number(options.InOrder)
+	asked.token_type = C.uint32_t(options.TokenType)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {
 			return nil, failure(BadArgument, "TokenKinds: expected %d bytes, one for each token of the vocabulary, found %d", options.Vocabulary, len(options.TokenKinds))

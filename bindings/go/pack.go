@@ -1,6 +1,8 @@
 package stowage
 
 /*
+#include <stdlib.h>
+
 #include "glue.h"
 */
 import "C"
@@ -16,6 +18,19 @@ type Lifetime struct {
 	Size         uint64
 }
 
+// Gap is a part of a buffer's life, [Lower, Upper), in which it takes its bytes [First, End) alone; none if they are equal.
+type Gap struct {
+	Lower, Upper int64
+	First, End   uint64
+}
+
+// Constraint is what holds for a buffer's place; the zero value: nothing.
+type Constraint struct {
+	Alignment uint64  // the offset is a multiple of it; 0: 1
+	Offset    *uint64 // given
+	Gaps      []Gap   // which do not overlap
+}
+
 // Packed is what was found, and how good it is.
 type Packed struct {
 	Offsets []uint64 // nil where no placement within the capacity was found
@@ -28,12 +43,41 @@ type Packed struct {
 // Pack gives buffers offsets so that those alive at the same time do not overlap. Capacity 0: as low as possible; nodeLimit 0: 1,000,000. Where
 // none fits it answers OverBudget, with what was found.
 func Pack(lifetimes []Lifetime, capacity, nodeLimit uint64) (Packed, error) {
+	return PackConstrained(lifetimes, nil, capacity, nodeLimit)
+}
+
+// PackConstrained is Pack for buffers with constraints, one for each of them; nil: none.
+func PackConstrained(lifetimes []Lifetime, constraints []Constraint, capacity, nodeLimit uint64) (Packed, error) {
+	if constraints != nil && len(constraints) != len(lifetimes) {
+		return Packed{}, failure(BadArgument, "constraints: expected %d, one for each buffer, found %d", len(lifetimes), len(constraints))
+	}
 	given := make([]C.stw_buffer_lifetime, len(lifetimes)+1) // an address for none, too
 	for i, one := range lifetimes {
 		given[i] = C.stw_buffer_lifetime{lower: C.int64_t(one.Lower), upper: C.int64_t(one.Upper), size: C.uint64_t(one.Size)}
 	}
 	offsets := make([]uint64, len(lifetimes)+1)
 	options := C.stw_pack_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_pack_options{})), capacity: C.uint64_t(capacity), node_limit: C.uint64_t(nodeLimit)}
+	if len(constraints) > 0 {
+		held := (*C.stw_buffer_constraint)(C.calloc(C.size_t(len(constraints)), C.size_t(unsafe.Sizeof(C.stw_buffer_constraint{}))))
+		defer C.free(unsafe.Pointer(held))
+		for i, one := range constraints {
+			to := &unsafe.Slice(held, len(constraints))[i]
+			to.alignment = C.uint64_t(one.Alignment)
+			if one.Offset != nil {
+				to.offset, to.set_mask = C.uint64_t(*one.Offset), C.STW_SET_OFFSET
+			}
+			if len(one.Gaps) == 0 {
+				continue
+			}
+			gaps := (*C.stw_buffer_gap)(C.calloc(C.size_t(len(one.Gaps)), C.size_t(unsafe.Sizeof(C.stw_buffer_gap{}))))
+			defer C.free(unsafe.Pointer(gaps))
+			for k, gap := range one.Gaps {
+				unsafe.Slice(gaps, len(one.Gaps))[k] = C.stw_buffer_gap{lower: C.int64_t(gap.Lower), upper: C.int64_t(gap.Upper), first: C.uint64_t(gap.First), end: C.uint64_t(gap.End)}
+			}
+			to.gaps, to.gap_count = gaps, C.uint32_t(len(one.Gaps))
+		}
+		options.constraints = held
+	}
 	result, told := sized[C.stw_pack_result](), newError()
 	err := check(C.stw_pack((*C.uint64_t)(unsafe.Pointer(&offsets[0])), &given[0], C.size_t(len(lifetimes)), &options, &result, &told), &told)
 	if err != nil && !errors.Is(err, OverBudget) {

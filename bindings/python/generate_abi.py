@@ -15,7 +15,7 @@ class Writer:
         self.header = header
 
     def type(self, kind):
-        kind = kind.replace("const", " ").replace("struct ", " ")
+        kind = re.sub(r"\bconst\b", " ", kind).replace("struct ", " ")
         name, stars = re.fullmatch(r"\s*(\w+)\s*((?:\*\s*)*)", kind).groups()
         depth = stars.count("*")
         if name in self.header.opaque or name == "void":

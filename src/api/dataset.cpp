@@ -18,7 +18,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.sequence == 0 || o.sequence > INT32_MAX) return api::fail(error, Code::bad_argument, "dataset: sequence must be 1 to 2147483647");
     if (o.tokenizer > STW_TOKENIZER_IDS) return api::fail(error, Code::bad_argument, "dataset: unknown tokenizer");
     const std::string path = o.path;
-    const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
+    const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && (path.ends_with(".bin") || path.ends_with(".npy")));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END | STW_SET_HELD_OUT | STW_SET_DATASET_SEED, "dataset options"));
     if (o.pairs > 1) return api::fail(error, Code::bad_argument, "dataset: pairs must be 0 or 1");
     if (o.reference && !*o.reference) return api::fail(error, Code::bad_argument, "dataset: reference is empty");
@@ -44,12 +44,14 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
     if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
     if (o.in_order > 1) return api::fail(error, Code::bad_argument, "dataset: in_order must be 0 or 1");
-    STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
     d.in_order = o.in_order != 0;
     d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
-    d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
+    constexpr TokenFormat formats[] = {TokenFormat::ids, TokenFormat::uint16, TokenFormat::uint32, TokenFormat::int32, TokenFormat::int64};
+    if (o.token_type > STW_TOKEN_TYPE_INT64) return api::fail(error, Error{Code::bad_argument, "dataset: token_type is " + std::to_string(o.token_type) + ", expected 0 to 4"});
+    if (!ids && o.token_type != STW_TOKEN_TYPE_AUTO) return api::fail(error, Code::bad_argument, "dataset: a token_type is for ids, and the file is text");
+    d.format = !ids ? TokenFormat::bytes : formats[o.token_type];
     uint64_t bytes = 0;   // that are read through; what is not there is refused below
     for (const std::string* file : {&d.path, &d.marks_path, &d.labels_path, &d.reference_path})
       if (auto found = file->empty() ? Result<File>(Error{}) : File::open(*file)) bytes = size_add(bytes, found->size());

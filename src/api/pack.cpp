@@ -1,4 +1,6 @@
-#include "planner/pack/pack.h"
+#include <algorithm>
+
+#include "planner/pack/constraints.h"
 
 #include "planner/sizes.h"
 #include "src/api/boundary.h"
@@ -23,6 +25,51 @@ Result<std::vector<Interval>> intervals_of(const stw_buffer_lifetime* lifetimes,
     intervals.push_back({lower, upper, size});
   }
   return intervals;
+}
+
+Error bad(size_t buffer, const std::string& what) { return {Code::bad_argument, "pack: lifetimes[" + std::to_string(buffer) + "]" + what}; }
+
+// Of the buffer of that number.
+Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const Interval& interval, size_t buffer) {
+  if (constraint.gap_count > 0 && !constraint.gaps) return bad(buffer, ": its gaps are NULL");
+  std::vector<Gap> gaps;
+  for (uint32_t g = 0; g < constraint.gap_count; ++g) {
+    const auto& [lower, upper, first, end] = constraint.gaps[g];
+    const std::string name = ": its gap " + std::to_string(lower) + " to " + std::to_string(upper);
+    if (upper < lower) return bad(buffer, name + " ends before it begins");
+    if (lower < interval.lower || upper > interval.upper)
+      return bad(buffer, name + " lies outside of its lifetime, " + std::to_string(interval.lower) + " to " + std::to_string(interval.upper));
+    if (end < first || end > interval.size)
+      return bad(buffer, name + " takes the bytes " + std::to_string(first) + " to " + std::to_string(end) + ", which are none of its " + std::to_string(interval.size));
+    if (lower < upper) gaps.push_back({lower, upper, first, end});
+  }
+  std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.lower < b.lower; });
+  for (size_t g = 1; g < gaps.size(); ++g)
+    if (gaps[g].lower < gaps[g - 1].upper) return bad(buffer, ": its gaps from " + std::to_string(gaps[g - 1].lower) + " and from " + std::to_string(gaps[g].lower) + " overlap");
+  return gaps;
+}
+
+Result<std::vector<Constraint>> constraints_of(const stw_buffer_constraint* given, const std::vector<Interval>& intervals) {
+  std::vector<Constraint> constraints(intervals.size());
+  if (!given) return constraints;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    STW_TRY(api::check_mask(given[i].set_mask, STW_SET_OFFSET, "pack constraints"));
+    Constraint& c = constraints[i];
+    if (given[i].alignment > 1) c.alignment = given[i].alignment;
+    if ((given[i].set_mask & STW_SET_OFFSET) != 0) c.offset = given[i].offset;
+    if (c.offset.value_or(0) >= size_limit) return Error{Code::bad_argument, "pack: 2^62 bytes or more are needed"};
+    auto gaps = gaps_of(given[i], intervals[i], i);
+    if (!gaps) return gaps.error();
+    c.gaps = std::move(*gaps);
+  }
+  if (const auto pair = contradiction(intervals, constraints)) {
+    const auto& [a, b] = *pair;
+    if (a == b)
+      return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) + ", is no multiple of its alignment, " + std::to_string(constraints[a].alignment));
+    return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) + ", and that of lifetimes[" + std::to_string(b) + "], " +
+                      std::to_string(*constraints[b].offset) + ", make both overlap");
+  }
+  return constraints;
 }
 
 uint32_t answer_of(PackStatus status) {
@@ -61,7 +108,9 @@ extern "C" stw_status stw_pack(uint64_t* offsets, const stw_buffer_lifetime* lif
       return api::fail(error, Code::bad_struct_size, "pack result: struct_size is too small");
     auto intervals = intervals_of(lifetimes, count);
     STW_API_TRY(intervals);
-    const Packing packing = pack(*intervals, {o.capacity, o.node_limit ? o.node_limit : default_node_limit});
+    auto constraints = constraints_of(o.constraints, *intervals);
+    STW_API_TRY(constraints);
+    const Packing packing = pack_constrained(*intervals, *constraints, {o.capacity, o.node_limit ? o.node_limit : default_node_limit});
     if (packing.height >= size_limit)
       return api::fail(error, Code::bad_argument, "pack: 2^62 bytes or more are needed");
     if (result) {

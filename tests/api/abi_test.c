@@ -143,9 +143,16 @@ AT(stw_buffer_info, first, 40); AT(stw_buffer_info, last, 44);
 SIZE(stw_buffer_lifetime, 24);
 AT(stw_buffer_lifetime, lower, 0); AT(stw_buffer_lifetime, upper, 8); AT(stw_buffer_lifetime, size, 16);
 
-SIZE(stw_pack_options, 24);
+SIZE(stw_buffer_gap, 32);
+AT(stw_buffer_gap, lower, 0); AT(stw_buffer_gap, upper, 8); AT(stw_buffer_gap, first, 16); AT(stw_buffer_gap, end, 24);
+
+SIZE(stw_buffer_constraint, 32);
+AT(stw_buffer_constraint, alignment, 0); AT(stw_buffer_constraint, offset, 8); AT(stw_buffer_constraint, gaps, 16);
+AT(stw_buffer_constraint, gap_count, 24); AT(stw_buffer_constraint, set_mask, 28);
+
+SIZE(stw_pack_options, 32);
 AT(stw_pack_options, struct_size, 0); AT(stw_pack_options, set_mask, 4); AT(stw_pack_options, capacity, 8);
-AT(stw_pack_options, node_limit, 16);
+AT(stw_pack_options, node_limit, 16); AT(stw_pack_options, constraints, 24);
 
 SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
@@ -158,7 +165,7 @@ AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(st
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
 AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, mask_rate, 96);
 AT(stw_dataset_options, mask_token, 104); AT(stw_dataset_options, token_kinds, 112); AT(stw_dataset_options, mask_whole_words, 120);
-AT(stw_dataset_options, task, 124); AT(stw_dataset_options, in_order, 128); AT(stw_dataset_options, reserved, 132); AT(stw_dataset_options, watch, 136);
+AT(stw_dataset_options, task, 124); AT(stw_dataset_options, in_order, 128); AT(stw_dataset_options, token_type, 132); AT(stw_dataset_options, watch, 136);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
@@ -242,10 +249,13 @@ VALUE(STW_MASTER_STOCHASTIC, 2); VALUE(STW_STATES_AUTO, 0);
 VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
 VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_QUANTIZE_AUTO, 0);
 VALUE(STW_QUANTIZE_NONE, 1); VALUE(STW_QUANTIZE_NF4, 2); VALUE(STW_QUANTIZE_INT8, 3); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
+VALUE(STW_TOKEN_TYPE_AUTO, 0); VALUE(STW_TOKEN_TYPE_UINT16, 1); VALUE(STW_TOKEN_TYPE_UINT32, 2); VALUE(STW_TOKEN_TYPE_INT32, 3);
+VALUE(STW_TOKEN_TYPE_INT64, 4);
 VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
 VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
 VALUE(STW_PHASE_SAVE, 4); VALUE(STW_PHASE_CALIBRATE, 5); VALUE(STW_PROFILE_BYTES, 16384); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
 VALUE(STW_SET_BETA2, 8); VALUE(STW_SCHEDULE_COSINE, 0); VALUE(STW_SCHEDULE_LINEAR, 1); VALUE(STW_SCHEDULE_CONSTANT, 2);
+VALUE(STW_SET_OFFSET, 1);
 VALUE(STW_SET_MIN_RATE, 1); VALUE(STW_PACK_OPTIMAL, 0); VALUE(STW_PACK_FITS, 1); VALUE(STW_PACK_IMPOSSIBLE, 2);
 VALUE(STW_PACK_UNKNOWN, 3); VALUE(STW_TENSOR_PARAMETER, 0); VALUE(STW_TENSOR_GRADIENT, 1);
 VALUE(STW_PICTURE_SVG, 0); VALUE(STW_PICTURE_HTML, 1); VALUE(STW_PICTURE_CSV, 2);

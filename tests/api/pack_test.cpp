@@ -86,6 +86,50 @@ TEST(Pack, NothingToPlace) {
   EXPECT_EQ(a.offsets, std::vector<uint64_t>(2, 0));
 }
 
+TEST(Pack, Constraints) {
+  const Lifetimes lifetimes{{0, 10, 3}, {0, 10, 8}, {0, 10, 5}, {4, 6, 8}};
+  const stw_buffer_gap gap{4, 6, 0, 0};
+  std::vector<stw_buffer_constraint> constraints(4);
+  constraints[1].alignment = constraints[2].alignment = 64;
+  constraints[1].gaps = &gap;
+  constraints[1].gap_count = 1;
+  constraints[0].offset = 16;
+  constraints[0].set_mask = STW_SET_OFFSET;
+  auto o = sized<stw_pack_options>();
+  o.constraints = constraints.data();
+  stw_pack_result result = sized<stw_pack_result>();
+  std::vector<uint64_t> offsets(4, 77);
+  ASSERT_EQ(stw_pack(offsets.data(), lifetimes.data(), 4, &o, &result, nullptr), STW_OK);
+  EXPECT_EQ(result.answer, static_cast<uint32_t>(STW_PACK_OPTIMAL));
+  EXPECT_EQ(result.height, 69u);
+  EXPECT_EQ(offsets, (std::vector<uint64_t>{16, 0, 64, 0}));
+  // A program that was made when there were none.
+  o.struct_size = 24;
+  ASSERT_EQ(stw_pack(offsets.data(), lifetimes.data(), 4, &o, &result, nullptr), STW_OK);
+  EXPECT_EQ(result.height, 24u);
+  o.struct_size = sizeof o;
+  const auto refused = [&](const char* says) {
+    stw_error error = sized<stw_error>();
+    EXPECT_EQ(stw_pack(offsets.data(), lifetimes.data(), 4, &o, nullptr, &error), STW_BAD_ARGUMENT);
+    EXPECT_NE(std::string(error.message).find(says), std::string::npos) << error.message;
+  };
+  constraints[0].set_mask = 2;
+  refused("set_mask");
+  constraints[0].set_mask = STW_SET_OFFSET;
+  constraints[0].alignment = 3;
+  refused("lifetimes[0]: its given offset, 16, is no multiple of its alignment, 3");
+  constraints[0].alignment = 0;
+  constraints[2].set_mask = STW_SET_OFFSET;
+  constraints[0].offset = 3;
+  refused("lifetimes[0]: its given offset, 3, and that of lifetimes[2], 0, make both overlap");
+  constraints[2].set_mask = 0;
+  constraints[1].gaps = nullptr;
+  refused("lifetimes[1]: its gaps are NULL");
+  const stw_buffer_gap wrong[] = {{4, 3, 0, 0}};
+  constraints[1].gaps = wrong;
+  refused("ends before it begins");
+}
+
 TEST(Pack, BadArguments) {
   const auto refused = [](const Lifetimes& lifetimes, const char* says) {
     for (const uint64_t capacity : {0, 10}) {

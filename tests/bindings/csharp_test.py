@@ -14,7 +14,7 @@ csharp.names_all(by_hand)
 # What the library tells, too: who takes a struct of results reads all of it.
 text = "\n".join(path.read_text(encoding="utf-8") for path in by_hand)
 readers = {found[1]: set(re.findall(r"\btold\.(\w+)", found[2])) for found in re.finditer(r"\bstw_(\w+) told[,)](.*?)(?=\bstw_\w+ told[,)]|\Z)", text, flags=re.S)}
-given = {"error", "batch", "parameter_group", "buffer_lifetime"}   # or read elsewhere
+given = {"error", "batch", "parameter_group", "buffer_lifetime", "buffer_gap", "buffer_constraint"}   # or read elsewhere
 for struct, fields in csharp.header.structs.items():
     name = struct[len("stw_"):]
     for field in [] if name in given or name.endswith("_options") else [field for field, _, _ in fields if field not in ("struct_size", "reserved", "ndim")]:

@@ -260,6 +260,13 @@ print(set(ends), len(ends))
         gc.collect()
         self.assertEqual(trainer.progress.step, 0)
 
+    def test_pack_with_constraints(self):
+        offsets, found = stowage.pack([(0, 10, 3), (0, 10, 8), (0, 10, 5), (4, 6, 8)], [None, {"alignment": 64, "gaps": [(4, 6)]}, {"alignment": 64}, {"offset": 0}])
+        self.assertEqual((offsets, found.height, found.answer), ([8, 0, 64, 0], 69, "optimal"))
+        for wrong in [[None], [None, {"align": 1}], [None, {"gaps": [(1,)]}]]:
+            with self.assertRaises(ValueError):
+                stowage.pack([(0, 1, 2), (0, 1, 2)], wrong)
+
     def test_pack(self):
         offsets, found = stowage.pack([(0, 2, 10), (1, 3, 5), (2, 4, 10)])
         self.assertEqual([found.answer, found.height], ["optimal", 15])

@@ -183,6 +183,10 @@ fn packs() {
     let found = pack(&lifetimes, 14, 0).unwrap();
     assert_eq!((found.answer, found.offsets), (PackAnswer::Impossible, None));
     let wrong = [Lifetime { lower: 2, upper: 1, size: 3 }];
+    let held = [Constraint { alignment: 64, gaps: &[Gap { lower: 4, upper: 6, first: 0, end: 0 }], ..Default::default() }, Constraint { alignment: 64, ..Default::default() }, Constraint { offset: Some(0), ..Default::default() }];
+    let buffers = [Lifetime { lower: 0, upper: 10, size: 8 }, Lifetime { lower: 0, upper: 10, size: 5 }, Lifetime { lower: 4, upper: 6, size: 8 }];
+    assert_eq!(pack_constrained(&buffers, &held, 0, 0).unwrap().offsets, Some(vec![0, 64, 0]));
+    assert_eq!(pack_constrained(&buffers, &held[..1], 0, 0).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(pack(&wrong, 0, 0).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(pack(&[], 0, 0).unwrap().height, 0);
 }

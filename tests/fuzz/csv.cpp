@@ -1,4 +1,5 @@
-// Fuzzes tables: records that are read are written, and read again alike; of lifetimes too, which are then packed as `stowage pack` does.
+// Fuzzes tables: records that are read are written, and read again alike; of lifetimes too, which are then packed as `stowage pack` does, and
+// looked at moment by moment.
 #include "csv.h"
 
 #include "failure.h"
@@ -22,25 +23,46 @@ Records records_of(std::string_view text) {
   return all;
 }
 
+// The bytes that a buffer takes at a moment, from `first` to `end`.
+struct Taken { uint64_t first, end; };
+
+Taken taken_at(const stw_buffer_lifetime& life, const stw_buffer_constraint& constraint, uint64_t offset, int64_t moment) {
+  if (moment < life.lower || moment >= life.upper) return {};
+  for (uint32_t g = 0; g < constraint.gap_count; ++g)
+    if (const stw_buffer_gap& gap = constraint.gaps[g]; gap.lower <= moment && moment < gap.upper) return {offset + gap.first, offset + gap.end};
+  return {offset, offset + life.size};
+}
+
 void pack(std::string_view text) {
   const LifetimeTable table = parse_lifetimes(text, "table");
   const auto& buffers = table.lifetimes;
   stw_pack_options options{};
   options.struct_size = sizeof options;
   options.node_limit = 1000;
+  options.constraints = table.constraints.data();
   stw_pack_result result{};
   result.struct_size = sizeof result;
   std::vector<uint64_t> offsets(buffers.size());
   if (stw_pack(offsets.data(), buffers.data(), buffers.size(), &options, &result, nullptr) != STW_OK) return;
   fuzz::require(result.height >= result.bound, "nothing is packed below its bound");
+  std::vector<int64_t> moments;   // at which what is taken changes
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const auto& a = buffers[i];
-    if (a.lower == a.upper) continue;   // takes no space
-    fuzz::require(a.size <= result.height && offsets[i] <= result.height - a.size, "a buffer ends below the height");
-    for (size_t k = 0; k < i; ++k) {
-      const auto& b = buffers[k];
-      const bool together = b.lower < b.upper && a.lower < b.upper && b.lower < a.upper && a.size > 0 && b.size > 0;
-      fuzz::require(!together || offsets[i] + a.size <= offsets[k] || offsets[k] + b.size <= offsets[i], "buffers that are alive together lie apart");
+    moments.push_back(buffers[i].lower);
+    for (const stw_buffer_gap& gap : table.gaps[i])
+      for (const int64_t moment : {gap.lower, gap.upper}) moments.push_back(moment);
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const stw_buffer_constraint& rule = table.constraints[i];
+    if (rule.set_mask) fuzz::require(offsets[i] == rule.offset, "a given offset is held");
+    for (const int64_t moment : moments) {
+      const Taken a = taken_at(buffers[i], rule, offsets[i], moment);
+      if (a.first >= a.end) continue;
+      fuzz::require(offsets[i] + buffers[i].size <= result.height, "a buffer ends below the height");
+      fuzz::require(rule.alignment < 2 || offsets[i] % rule.alignment == 0, "offsets are aligned");
+      for (size_t k = 0; k < i; ++k) {
+        const Taken b = taken_at(buffers[k], table.constraints[k], offsets[k], moment);
+        fuzz::require(b.first >= b.end || a.end <= b.first || b.end <= a.first, "buffers that are alive together lie apart");
+      }
     }
   }
   const LifetimeTable placed = parse_lifetimes(with_offsets(table, offsets), "placed");

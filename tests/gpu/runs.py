@@ -158,7 +158,7 @@ class Runs:
 
     def train(self, out, *words, evaluation_batches=2, seconds=150):
         shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
-        code, text, took = call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
+        code, text, took = call([self.stowage, "train", "--from-scratch", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
         if code != 0:
             print(f"      run {out} ended with {code}: " + text[-600:].strip(), flush=True)
         return code, text, took
@@ -178,7 +178,7 @@ class Runs:
         folder, said = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
-            run = started((self.stowage, "train", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
+            run = started((self.stowage, "train", "--from-scratch", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
                            "--schedule", "constant", "--save-every", 1000 * steps, *words), file)
         heard, found = time.monotonic(), []
         try:

@@ -94,7 +94,7 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
     return reader.error().message.substr(path.size() + 2);
   };
   EXPECT_EQ(message("{" + entry("a", "F32", "[2]", 0, 8) + "}", "0123"),
-            "expected 70 bytes, found 66 (the file is truncated)");
+            "expected 70 bytes, found 66 (the file is truncated: download it again)");
   EXPECT_EQ(message("{" + entry("a", "F32", "[1]", 0, 4) + "}", "01234"),
             "expected 66 bytes, found 67 (data without a tensor)");
   EXPECT_EQ(message("{" + entry("a", "F32", "[2]", 0, 4) + "}", "0123"),
@@ -144,7 +144,7 @@ TEST(Safetensors, UnknownTypesAreReadAsBytes) {
   const struct { const char* shape; int begin, end; const char* part; } cases[] = {
       {"[2]", 1, 4, "tensor \"a\": expected its data at offset 2, found 1 (tensors overlap)"},
       {"[2]", 3, 4, "(a hole in the data)"},
-      {"[2]", 2, 9, "(the file is truncated)"},
+      {"[2]", 2, 9, "(the file is truncated: download it again)"},
       {"[2]", 2, 2, "tensor \"a\": expected more bytes for dtype F8_E4M3 and shape [2], found 0"},
       {"[0,7]", 2, 4, "tensor \"a\": expected 0 bytes for dtype F8_E4M3 and shape [0,7], found 2"},
       {"[4294967296,4294967296]", 2, 4, "does not fit 64 bits"},

@@ -16,10 +16,10 @@ namespace {
 
 TEST(Sampling, CandidatesAreThoseOfTransformers) {
   for (const golden::SamplingCase& one : golden::sampling_cases) {
-    const std::vector<Candidate> found = candidates(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, 1});
+    const std::vector<TokenChoice> found = candidates(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, 1});
     ASSERT_EQ(found.size(), one.left.size()) << one.temperature << ' ' << one.top_k << ' ' << one.top_p;
     double sum = 0;
-    for (const Candidate& candidate : found) sum += candidate.weight;
+    for (const TokenChoice& candidate : found) sum += candidate.weight;
     for (size_t i = 0; i < found.size(); ++i) {
       EXPECT_EQ(found[i].token, one.left[i].first);
       EXPECT_NEAR(found[i].weight / sum, one.left[i].second, 1e-7);
@@ -58,7 +58,7 @@ TEST(Sampling, IsAFunctionOfSeedAndPosition) {
 TEST(Sampling, KeepsOneCandidateAtLeast) {
   const std::vector<float> logits{1, 3, 3, -2};
   for (const double top_p : {std::numeric_limits<double>::denorm_min(), 1e-9}) {
-    const std::vector<Candidate> found = candidates(logits, {1, 0, top_p, 1});
+    const std::vector<TokenChoice> found = candidates(logits, {1, 0, top_p, 1});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].token, 1);   // of equal ones the smaller
   }

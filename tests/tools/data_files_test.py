@@ -208,7 +208,7 @@ class DataFilesTest(CommandTest):
                                     ("a.arrow", b"ARROW1\0\0", ["an Arrow file", "read_feather"]), ("b.arrow", b"\xff\xff\xff\xff\x10\0\0\0", ["an Arrow stream", "Dataset.from_file"]),
                                     ("a.jsonl.gz", gzip.compress(lines_of(ROWS).encode()), ["compressed by gzip", "gzip -dk "]), ("a.zst", b"\x28\xb5\x2f\xfd....", ["zstd -d "]),
                                     ("a.zip", archive.getvalue(), ["a zip archive", "unzip "]), ("a.xlsx", book.getvalue(), ["a workbook of Excel", "read_excel"]),
-                                    ("a.pkl", pickle.dumps([1, 2]), ["a pickle of Python"]), ("a.npy", b"\x93NUMPY\x01\0v\0{", ["an array of NumPy", "tofile"]),
+                                    ("a.pkl", pickle.dumps([1, 2]), ["a pickle of Python"]), ("a.array", b"\x93NUMPY\x01\0v\0{", ["an array of NumPy", "tofile"]),
                                     ("a.txt", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ["a pointer of Git LFS", "git lfs pull"])):
             with self.subTest(name):
                 self.refuses(self.write(name, content), says=[f"{name}: is ", *says])

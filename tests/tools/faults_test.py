@@ -4,11 +4,12 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import unittest
 
-from support import DONE, FAILED, STOWAGE, CommandTest, files_of
+from support import DONE, FAILED, STOWAGE, CommandTest, files_of, from_scratch
 
 FAIL_CALL = os.environ.get("FAIL_CALL", "fail_call")
 NO_TRACING = 77
@@ -43,7 +44,7 @@ class FaultsTest(CommandTest):
 
     def call(self, words, call="none", n=0, error=0):
         report = self.path("report")
-        result = subprocess.run([FAIL_CALL, report, self.path("in"), call, str(n), str(error), shutil.which(STOWAGE), *map(str, words)], stdin=subprocess.DEVNULL,
+        result = subprocess.run([FAIL_CALL, report, self.path("in"), call, str(n), str(error), shutil.which(STOWAGE), *from_scratch(list(map(str, words)))], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False, text=True,
                                 env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})   # which traces, too
         if result.returncode == NO_TRACING:
@@ -123,6 +124,53 @@ class FaultsTest(CommandTest):
                 self.run_command(*words)
             self.assertEqual(self.weights("in/run"), new)
         self.each_fault(words, check, "older", leave=("close",))
+
+    def test_signals_in_between(self):
+        """A call that a signal cuts short is made again."""
+        self.run_command("train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("before/run"))
+        words = ["train", "--resume", self.path("in/run"), "--data", self.path("text.txt"), "--steps", 2]
+        self.fresh("before")
+        _, counts = self.call(words)
+        new = self.weights("in/run")
+        for name in ("openat", "read", "pread64", "write", "pwrite64", "fsync", "close", "flock"):
+            for n in range(1, counts.get(name, 0) + 1, 1 + counts.get(name, 0) // 12):
+                with self.subTest(call=name, n=n):
+                    self.fresh("before")
+                    result, _ = self.call(words, name, n, errno.EINTR)
+                    self.assertEqual(result.returncode, DONE, result.stderr)
+                    self.assertEqual(self.weights("in/run"), new)
+
+    def test_file_systems_without_locks(self):
+        """A file keeps other runs out in their place."""
+        words, lock = ["train", *self.small, "--steps", 2, "--out", self.path("in/run")], self.path("in/run/.stowage-lock")
+        for error in (errno.ENOLCK, errno.EOPNOTSUPP):
+            self.fresh(None)
+            result, _ = self.call(words, "flock", 1, error)
+            self.assertEqual(result.returncode, DONE, result.stderr)
+            self.assertIn("has no locks", result.stderr)
+            self.assertFalse(os.path.exists(lock))
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for holder, is_free in ((f"{socket.gethostname()} {gone.pid}\n", True), (f"{socket.gethostname()} 1\n", False), ("elsewhere 77\n", False), ("", False)):
+            self.fresh(None)
+            self.write("in/run/.stowage-lock", holder)
+            result, _ = self.call(words, "flock", 1, errno.ENOLCK)
+            self.assertEqual(result.returncode, DONE if is_free else FAILED, result.stderr)
+            if not is_free:
+                self.assertIn(f"another run is writing into this folder, says {lock}", result.stderr)
+                self.assertEqual(pathlib.Path(lock).read_text(encoding="utf-8"), holder)
+
+    def test_data_that_cannot_be_read(self):
+        """A disk that fails is not a sequence that is too long."""
+        self.fresh(None)
+        self.write("in/ids.bin", bytes(i % 200 if i % 2 == 0 else 0 for i in range(8000)))
+        words = ["train", *self.small[:2], "--data", self.path("in/ids.bin"), *self.small[4:], "--steps", 1, "--out", self.path("out"), "--overwrite"]
+        _, counts = self.call(words)
+        for n in range(1, counts["pread64"] + 1):
+            result, _ = self.call(words, "pread64", n, errno.EIO)
+            self.assertIn(result.returncode, (DONE, FAILED))   # that it is no web page may remain unknown
+            self.assertEqual(os.strerror(errno.EIO) in result.stderr, result.returncode == FAILED)
+            self.assertNotIn("--seq", result.stderr)
 
     def test_merge(self):
         self.run_command("train", *self.small, "--steps", 1, "--out", self.path("whole"))

@@ -72,9 +72,44 @@ class PackTest(CommandTest):
         text = "\ufeffname, size ,upper,id,lower\r\nfirst one,5,9,x1,0\r\n\r\n  \r\nsecond,7,12,x2,9\r\n"
         self.assertEqual(self.pack(text).stdout, "name,size,upper,id,lower,offset\n"
                                                  "first one,5,9,x1,0,0\nsecond,7,12,x2,9,0\n")
-        again = "id,offset,lower,upper,size\na,old,-5,5,10\nb,,0,9,4\n"
+        again = "id,offset,lower,upper,size\na,,-5,5,10\nb,,0,9,4\n"
         self.assertIn(self.pack(again).stdout, ("id,offset,lower,upper,size\na,0,-5,5,10\nb,10,0,9,4\n",
                                                 "id,offset,lower,upper,size\na,4,-5,5,10\nb,0,0,9,4\n"))
+
+    def test_columns_that_constrain(self):
+        """Alignment, gaps and given offsets, as MiniMalloc has them."""
+        for text, offsets, height in [
+                ("id,lower,upper,size,alignment\na,0,10,3,1\nb,0,10,8,64\nc,0,10,5,64\n", ["8", "0", "64"], 69),
+                ("id,lower,upper,size,alignment\na,0,10,3,\nb,0,10,8,4\n", ["8", "0"], 11),
+                ("id,lower,upper,size,gaps\na,0,10,4,3-7\nb,3,7,4,\n", ["0", "0"], 4),
+                ("id,lower,upper,size,gaps\na,0,10,4,1-2  3-7@0:1\nb,3,7,3,\n", ["0", "1"], 4),
+                ("id,lower,upper,size,gaps\na,-9,10,4,-3-7\nb,-3,7,4,\n", ["0", "0"], 4),
+                ("id,lower,upper,size,offset\na,0,4,1,5\nb,0,4,6,\nc,0,4,5,\n", ["5", "6", "0"], 12),
+        ]:
+            result = self.pack(text)
+            lines = result.stdout.splitlines()
+            self.assertEqual([line.split(",")[-1] for line in lines[1:]], offsets, text)
+            has_offsets = ",offset" in text
+            self.assertEqual([line if has_offsets else line.rsplit(",", 1)[0] for line in lines][0], text.splitlines()[0])
+            self.assertTrue(result.stderr.startswith(f"height {height}, bound {height}, gap 0.00 %: proven"), result.stderr)
+            self.assertEqual("1 of 3 offsets are those of the file" in result.stderr, has_offsets)
+        free = self.pack("id,lower,upper,size,offset\na,0,4,1,5\nb,0,4,6,\nc,0,4,5,\n", "--ignore-offsets")
+        self.assertEqual(free.stderr, "height 12, bound 12, gap 0.00 %: proven, no placement is lower\n")
+        self.assertNotIn("a,0,4,1,5", free.stdout)
+        self.pack("id,lower,upper,size,alignment\nb,0,10,8,64\nc,0,10,5,64\n", "--capacity", 68, expect=DOES_NOT_FIT)
+
+    def test_older_names_of_columns(self):
+        """What MiniMalloc called them before; "end" is the last moment of a life."""
+        self.assertEqual(self.pack("buffer,start,end,size\na,0,4,4\nb,5,9,4\n").stdout, "buffer,start,end,size,offset\na,0,4,4,0\nb,5,9,4,0\n")
+        self.assertIn("height 8,", self.pack("buffer_id,begin,end,size\na,0,4,4\nb,4,9,4\n").stderr)
+        self.assertIn("height 4,", self.pack("id,begin,upper,size\na,0,4,4\nb,4,9,4\n").stderr)
+        self.assertIn("height 4,", self.pack("id,start,end,size,gaps\na,0,9,4,3-6\nb,3,6,4,\n").stderr)
+
+    def test_columns_that_say_nothing_known(self):
+        result = self.pack("id,lower,upper,size,align,hint,name\na,0,4,4,8,0,x\n")
+        self.assertEqual(result.stderr.count("warning"), 1)
+        self.assertRegex(result.stderr, r'buffers.csv: column "align" is carried along and constrains nothing; .*alignment')
+        self.assertEqual(result.stdout, "id,lower,upper,size,align,hint,name,offset\na,0,4,4,8,0,x,0\n")
 
     def test_quoted_fields(self):
         text = ('"id","the ""name""", lower ,"upper","size"\r\n"a,1", "two\r\nlines" ,0,"9",5\r\n'
@@ -149,6 +184,20 @@ class PackTest(CommandTest):
                 (good + "1,5,4,3\n", ["buffers.csv:2: upper", "5 or more", "found 4"]),
                 (good + "a,0,1,3\nb,0,1,3\na,0,1,3\n", ["buffers.csv:4: id", '"a"', "line 2"]),
                 (good + "1,0,1,18446744073709551615\n", ["2^62"]),
+                ("id,lower,start,upper,size\n", ["buffers.csv:1: ", '"lower" or "begin" or "start"', "found 2"]),
+                ("id,lower,upper,size,alignment\na,0,1,3,0\n", ["buffers.csv:2: alignment", "1 or more"]),
+                ("id,lower,upper,size,alignment\na,0,1,3,x\n", ["buffers.csv:2: alignment", '"x"']),
+                ("id,lower,upper,size,gaps\na,0,9,3,3:4\n", ["buffers.csv:2: gaps", "LOWER-UPPER", '"3:4"']),
+                ("id,lower,upper,size,gaps\na,0,9,3,3-4@1\n", ["buffers.csv:2: gaps", '"3-4@1"']),
+                ("id,lower,upper,size,gaps\na,0,9,3,3-4x\n", ["buffers.csv:2: gaps", '"3-4x"']),
+                ("id,lower,upper,size,gaps\na,0,9,3,3-10\n", ["buffers.csv: ", 'buffer "a"', "gap 3 to 10", "outside"]),
+                ("id,lower,upper,size,gaps\na,0,9,3,3-6 5-7\n", ["buffers.csv: ", 'buffer "a"', "overlap"]),
+                ("id,lower,upper,size,gaps\na,0,9,3,3-6@1:4\n", ["buffers.csv: ", 'buffer "a"', "1 to 4"]),
+                ("id,lower,upper,size,offset\na,0,9,3,-1\n", ["buffers.csv:2: offset", '"-1"']),
+                ("id,lower,upper,size,offset\nx,0,9,3,\na,0,9,3,4\nb,8,9,3,2\n", ["buffers.csv: ", 'buffer "a"', 'buffer "b"', "overlap"]),
+                ("id,lower,upper,size,offset,alignment\na,0,9,3,5,4\n", ["buffers.csv: ", 'buffer "a"', "no multiple of its alignment, 4"]),
+                ("id,start,end,size\n1,5,3,3\n", ["buffers.csv:2: end", "4 or more", "found 3"]),
+                ("id,start,end,size\n1,5,9223372036854775807,3\n", ["buffers.csv:2: end", "9223372036854775807"]),
         ]:
             result = self.refused("pack", self.write("buffers.csv", text), says=says)
             self.assertEqual(result.stdout, "", text)

@@ -278,6 +278,56 @@ class ResumeTest(CommandTest):
         self.assertEqual(after[self.path("run/settings.json")], before[self.path("run/settings.json")])
         self.assertEqual(after[self.path("run/model.safetensors")], before[self.path("run/model.safetensors")])
 
+    def test_names_that_are_no_utf8(self):
+        """settings.json keeps their bytes."""
+        for name in (b"t\xff\xfe.txt", "é\u2028\U0001f600.txt".encode() + b"\x80", b'q"\\\n.txt'):
+            data = os.fsencode(str(self.folder)) + b"/" + name
+            shutil.copy(self.data, data)
+            words = [STOWAGE, "train", *SMALL, "--lr", "1e-3", "--data", data, "--steps", "2", "--out", self.path("odd"), "--overwrite"]
+            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+            json.loads(self.read("odd", "settings.json"))
+            self.run_command("train", "--resume", self.path("odd"), "--steps", 4)
+            self.assertIn("--data ", self.run_command("inspect", self.path("odd/settings.json")).stdout)
+            self.run_command("train", *SMALL, "--lr", "1e-3", "--data", self.data, "--steps", 2, "--out", self.path("plain"), "--overwrite")
+            self.run_command("train", "--resume", self.path("plain"), "--steps", 4)
+            self.assertEqual(self.weights("odd"), self.weights("plain"))
+
+    def test_flipped_bits(self):
+        """Of any file of a run: what goes on has the bits of the run, or nothing does."""
+        config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 256, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1, "eos_token_id": 0}
+        model = self.write("tiny/config.json", json.dumps(config))
+        table = self.write("t.csv", "text,label\n" + "".join(f"{'ab' * (i % 3 + 1)},{'xy'[i % 2]}\n" for i in range(20)))
+        self.run_command("train", "--model", model, "--data", table, "--tokenizer", "byte", "--batch", 2, "--seq", 16, "--threads", 1, "--vram", "16MiB", "--eval-batches", 0, "--steps", 2, "--out",
+                         self.path("run"))
+        shutil.copytree(self.path("run"), self.path("again"))
+        self.run_command("train", "--resume", self.path("again"), "--steps", 4)
+        expected, refused = self.weights("again"), 0
+        for name in sorted(os.listdir(self.path("run"))):
+            whole = (self.folder / "run" / name).read_bytes()
+            for n in range(6):
+                bit = (n * 2654435761 + 12345) % (8 * len(whole))
+                changed = bytearray(whole)
+                changed[bit // 8] ^= 1 << bit % 8
+                shutil.rmtree(self.path("again"))
+                shutil.copytree(self.path("run"), self.path("again"))
+                (self.folder / "again" / name).write_bytes(changed)
+                result = subprocess.run([STOWAGE, "train", "--resume", self.path("again"), "--steps", "4"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                refused += result.returncode != 0
+                if result.returncode == 0:
+                    self.assertEqual(self.weights("again"), expected, f"{name}, bit {bit}")
+        self.assertGreater(refused, 20)   # settings, plan, labels, and the checkpoint
+
+    def test_files_that_were_changed(self):
+        self.run_command(*self.words, "--out", self.path("run"))
+        settings, plan = self.read("run", "settings.json"), self.read("run", "plan.json")
+        self.write("run/settings.json", settings.replace('"1e-3"', '"1e-2"'))
+        self.refused("train", "--resume", self.path("run"), "--steps", STEPS + 1, says=["settings.json: damaged, or changed since the run wrote it"])
+        self.write("run/settings.json", settings)
+        self.write("run/plan.json", plan.replace('"threads": 2', '"threads": 3'))
+        self.refused("train", "--resume", self.path("run"), "--steps", STEPS + 1, says=["plan.json: damaged, or changed since the run wrote it", "fingerprint"])
+        self.write("run/plan.json", plan)
+        self.run_command("train", "--resume", self.path("run"), "--steps", STEPS + 1)
+
     def test_where_a_resumed_run_is_written(self):
         words = ["train", *SMALL, "--data", self.data, "--steps", 2]
         self.run_command(*words, "--out", self.path("run"))

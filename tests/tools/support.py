@@ -16,6 +16,17 @@ DONE, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
 SMALL = ["--model", "nano", "--batch", "4", "--seq", "32", "--vram", "64MiB", "--threads", "2", "--eval-batches", "2"]
 
 
+def from_scratch(words, cwd=None):
+    """A command line of `train` that says so where its model is a config without weights, as those of most tests are."""
+    others = ("--weights", "--adapter", "--lora", "--resume", "--from-scratch")
+    if words[:1] != ["train"] or "--model" not in words[:-1] or any(word.split("=")[0] in others for word in words):
+        return words
+    model = pathlib.Path(cwd or ".") / words[words.index("--model") + 1]
+    names = os.listdir(model) if model.is_dir() else []
+    is_config = model.is_file() or ("config.json" in names and not any(name.endswith((".safetensors", ".index.json", ".incomplete", ".gguf", ".pth")) or name.startswith("pytorch_model") for name in names))
+    return [*words, "--from-scratch"] if is_config else words
+
+
 class CommandTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="stowage-"))
@@ -40,7 +51,7 @@ class CommandTest(unittest.TestCase):
         return self.write("text.txt", out[:size])
 
     def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL, cwd=None):
-        result = subprocess.run([STOWAGE, *map(str, words)], stdin=stdin, stdout=subprocess.PIPE,
+        result = subprocess.run([STOWAGE, *from_scratch(list(map(str, words)), cwd)], stdin=stdin, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=600, check=False, cwd=cwd)
         result.stdout = result.stdout.decode(errors="replace")
         result.stderr = result.stderr.decode(errors="replace")

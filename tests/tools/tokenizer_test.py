@@ -287,7 +287,7 @@ class TokenizerTest(CommandTest):
     def test_damaged_and_unknown_files_are_refused(self):
         good = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}
         model = good["model"]
-        self.refuses("", "damaged", "byte 0")
+        self.refuses("", "damaged", "an empty file")
         self.refuses(json.dumps(good)[:-1], "damaged")
         self.refuses("[" * 100000, "nested too deeply")
         self.refuses("[]", "expected an object")

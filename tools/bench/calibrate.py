@@ -35,7 +35,7 @@ def plan(stowage, words, file):
 
 
 def measured(stowage, model, steps, folder):
-    run(stowage, "train", "--model", model, "--plan", folder / "plan.json", "--data", folder / "data.bin", "--steps", steps,
+    run(stowage, "train", "--model", model, "--from-scratch", "--plan", folder / "plan.json", "--data", folder / "data.bin", "--steps", steps,
         "--out", folder / "out", "--overwrite", "--eval-batches", 0, "--threads", 2)
     lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
     return statistics.median(line["seconds"] for line in lines[3:] if "seconds" in line)

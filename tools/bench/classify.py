@@ -87,7 +87,7 @@ def stowage_speed(options, folder):
     model.write_text(json.dumps(config(options)))
     # As many tokens a step as the peer's texts have, or so.
     samples = max(1, options.batch * 60 // options.seq)
-    subprocess.run([options.stowage, "train", "--model", model, "--data", options.data, "--text-field", options.text_field, "--label-field", options.label_field,
+    subprocess.run([options.stowage, "train", "--model", model, "--from-scratch", "--data", options.data, "--text-field", options.text_field, "--label-field", options.label_field,
                     "--tokenizer", "byte", "--batch", str(samples), "--seq", str(options.seq), "--steps", str(options.steps + 5), "--threads", str(options.threads), "--device", "cpu",
                     "--precision", "fp32", "--eval-batches", "0", "--overwrite", "--out", out], check=True, capture_output=True)
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -23,7 +23,7 @@ MODELS = {"nano": ({}, 12, 64, 100), "llama": (LLAMA, 8, 128, 12),
 
 def train(stowage, words, out, steps):
     """Tokens a second: the median, and what the fastest tenth of the steps reaches; and the weights."""
-    subprocess.run([str(word) for word in [stowage, "train", *words, "--steps", steps, "--out", out]], check=True,
+    subprocess.run([str(word) for word in [stowage, "train", "--from-scratch", *words, "--steps", steps, "--out", out]], check=True,
                    stdout=subprocess.PIPE)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     speeds = sorted(line["tokens_per_second"] for line in lines[3:])

@@ -93,7 +93,7 @@ def stowage_speed(options, pairs, folder):
     rows = [json.loads(line) for line in pathlib.Path(pairs).read_text(encoding="utf-8").splitlines()]
     mean = statistics.mean(2 * len(row["prompt"]) + len(row["chosen"]) + len(row["rejected"]) + 2 for row in rows)
     samples = max(1, round(options.batch * mean / options.seq))   # as many pairs a step as the peer has, or so
-    subprocess.run([options.stowage, "train", "--model", model, "--data", pairs, "--tokenizer", "byte", "--document-end", "0", "--batch", str(samples), "--seq", str(options.seq),
+    subprocess.run([options.stowage, "train", "--model", model, "--from-scratch", "--data", pairs, "--tokenizer", "byte", "--document-end", "0", "--batch", str(samples), "--seq", str(options.seq),
                     "--steps", str(options.steps + 5), "--threads", str(options.threads), "--device", "cpu", "--precision", "fp32", "--eval-batches", "0", "--overwrite", "--out", out],
                    check=True, capture_output=True)
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

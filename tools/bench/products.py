@@ -48,7 +48,7 @@ print(json.dumps(out))
 def ours(stowage, folder, threads):
     """The least seconds of each product, by op and by its operations."""
     trace = folder / "trace.json"
-    subprocess.run([stowage, "train", "--model", folder / "model.json", "--data", folder / "text", "--tokenizer", "byte",
+    subprocess.run([stowage, "train", "--model", folder / "model.json", "--from-scratch", "--data", folder / "text", "--tokenizer", "byte",
                     "--batch", str(BATCH), "--micro-batch", str(BATCH), "--seq", str(SEQUENCE), "--steps", "6", "--eval-batches", "0",
                     "--threads", str(threads), "--device", "cpu", "--out", folder / "out", "--overwrite", "--profile", trace],
                    check=True, stdout=subprocess.PIPE)

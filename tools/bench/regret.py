@@ -27,7 +27,7 @@ def run(*words):
 
 
 def step_seconds(stowage, model, plan, text, out, steps):
-    run(stowage, "train", "--model", model, "--plan", plan, "--data", text, "--steps", steps, "--out", out, "--overwrite",
+    run(stowage, "train", "--model", model, "--from-scratch", "--plan", plan, "--data", text, "--steps", steps, "--out", out, "--overwrite",
         "--eval-batches", 0, "--tokenizer", "byte", "--threads", 2)
     lines = [json.loads(line) for line in (pathlib.Path(out) / "metrics.jsonl").read_text().splitlines()]
     times = [line["seconds"] for line in lines[3:] if "seconds" in line]

@@ -93,10 +93,10 @@ def stowage_speed(options, data, out):
     if options.lora:   # adapters are for weights in a folder
         base = out.parent / "base"
         if not base.exists():
-            train(options, options.config or options.model, 1, data, base)
+            train(options, options.config or options.model, 1, data, base, ["--from-scratch"])
         train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora), "--quantize", options.quantize])
     else:
-        train(options, options.config or options.model, options.steps + SKIPPED_STEPS, data, out)
+        train(options, options.config or options.model, options.steps + SKIPPED_STEPS, data, out, ["--from-scratch"])
     speeds = []
     for record in list(step_records(out / "metrics.jsonl"))[SKIPPED_STEPS:]:
         speed = record.get("tokens_per_second")

@@ -16,6 +16,7 @@ constexpr uint64_t header_limit = 100'000'000;
 }  // namespace
 
 std::optional<std::string> checkpoint_header(const std::string& path) {
+  if (!may_be_read_again(path)) return std::nullopt;   // of a pipe, opening would wait for its writer
   std::ifstream file(path, std::ios::binary);
   char prefix[24];
   if (!file.read(prefix, sizeof prefix) || std::memcmp(prefix, magic, sizeof magic) != 0) return std::nullopt;

@@ -9,8 +9,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "downloads.h"
 #include "files.h"
+#include "messages.h"
 #include "pairs.h"
+#include "repeated.h"
 #include "tagged.h"
 #include "units.h"
 #include "utf8.h"
@@ -19,11 +22,17 @@
 namespace command {
 namespace {
 
+constexpr const char* token_types[] = {"auto", "uint16", "uint32", "int32", "int64"};   // STW_TOKEN_TYPE_*
+
+uint32_t type_number(const std::string& name) {
+  return static_cast<uint32_t>(std::find(std::begin(token_types), std::end(token_types), name) - std::begin(token_types));
+}
+
 // In a file without a name, that is gone with the process.
 class Held {
  public:
   explicit Held(const std::string& bytes) : file_(std::tmpfile()) {
-    if (!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size() || std::fflush(file_) != 0)
+    if (!file_ || write_all(bytes, file_) != bytes.size() || std::fflush(file_) != 0)
       throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}", grouped(bytes.size()), std::strerror(errno)));
   }
   ~Held() {
@@ -53,6 +62,9 @@ struct Kept {
       if (failure.status == STW_BAD_STATE) throw;
       std::string message = failure.what();
       if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
+      for (size_t at = 0; (at = message.find("token_type", at)) != std::string::npos; at += 12) message.replace(at, 10, "--token-type");
+      if (failure.status == STW_BAD_ARGUMENT) throw Failure(exit_failed, message);   // of what stands in the file
+      if (failure.status != STW_CORRUPT) throw Failure(failure.exit_code, message);   // a disk that fails is not too short
       // Where windows of one token fit, it is their length that is wrong.
       now.sequence = 1;
       if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
@@ -62,6 +74,20 @@ struct Kept {
     return Dataset(data);
   }
 };
+
+// A page may be a text to train on, but no examples.
+void require_downloaded(const DataSource& data) {
+  constexpr size_t looked_at = 4096;
+  for (const DataFile& file : data.files()) {
+    const std::string beginning = file.is_regular ? beginning_of(file.path, looked_at) : "";
+    if (beginning.empty()) continue;   // reading tells
+    const Download kind = kind_of_download(beginning, beginning.size());
+    const bool is_one_line = beginning.size() < looked_at && std::count(beginning.begin(), beginning.end(), '\n') < 2;
+    if (data.holds_examples() && (kind == Download::web_page || (kind == Download::error_message && is_one_line)))
+      throw Failure(exit_failed, fmt::format("{}: {}", file.path, description_of(kind)));
+    if (kind == Download::web_page && !data.has_tokens()) complain("stowage: warning: {}: looks like a web page, whose markup is trained on too", file.path);
+  }
+}
 
 // The token behind every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
@@ -77,20 +103,28 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
 
 }  // namespace
 
-std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary) {
+size_t bytes_of_type(const std::string& name, uint64_t vocabulary) {
+  return name == "auto" ? static_cast<size_t>(token_bytes(vocabulary)) : name == "int64" ? 8 : name == "uint16" ? 2 : 4;
+}
+
+std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary, const std::string& token_type) {
   const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
-  const auto width = static_cast<size_t>(token_bytes(vocabulary));
+  const auto width = has_ids ? bytes_of_type(token_type, vocabulary) : static_cast<size_t>(token_bytes(vocabulary));
   std::string all;
   for (size_t i = 0; i < data.files().size(); ++i) {
     const std::string& path = data.files()[i].path;
     const std::string_view content = data.content(i);
-    if (has_ids && content.size() % width != 0)
+    if (has_ids && data.files().size() > 1 && content.starts_with("\x93NUMPY"))
+      throw Failure(exit_failed, fmt::format("{}: a NumPy array is read alone, and --data names {} files; join them by numpy.concatenate", path, data.files().size()));
+    if (has_ids && !content.starts_with("\x93NUMPY") && content.size() % width != 0)
       throw Failure(exit_failed, fmt::format("{}: expected token ids of {} bytes each, found {} bytes", path, width, grouped(content.size())));
     if (has_ids) all += content;
     else all += token_file(request.tokenization.encode(std::string(content), path), vocabulary);
     data.forget();
     if (!request.document_end || i + 1 == data.files().size()) continue;
-    const std::string end = token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
+    std::string end = token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
+    if (width == 2 && *request.document_end > 65535) throw Failure(exit_usage, fmt::format("--document-end {}: does not fit the ids of 16 bits of {}", *request.document_end, path));
+    end.resize(width, '\0');
     if (all.size() < width || all.compare(all.size() - width, width, end) != 0) all += end;
   }
   return all;
@@ -100,6 +134,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
+  if (!is_own) require_downloaded(data);
   const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {
@@ -146,7 +181,8 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
                      "tables (.csv, .tsv) with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, or with\n"
                      "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
                      ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
-                     ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
+                     ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 (--token-type);\n"
+                     ".npy of token ids, a NumPy array of one dimension.")
       ->required()
       ->check(not_empty())
       ->expected(1, -1)
@@ -155,6 +191,9 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
   add_field_flags(command, flags.fields, true);
   add_mask_flags(command, flags.mask);
   add_tokenizer_flag(command, flags.tokenizer);
+  command.add_option("--token-type", flags.token_type, "How a .bin file stores its ids, little-endian. Default: see --data.")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(token_types), std::end(token_types))))
+      ->type_name("auto|uint16|uint32|int32|int64");
   add_chat_template_flag(command, flags.chat_template);
 }
 
@@ -210,6 +249,9 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   plan.examples = data.source.holds_examples();
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
+  if (data.token_type != "auto" && !data.source.has_tokens())
+    throw Failure(exit_usage, fmt::format("--token-type {}: is for files of token ids (.bin, or --data-format tokens), --data {} is none", data.token_type, data.path));
+  require_downloaded(data.source);
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
     throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}", data.path));
@@ -346,7 +388,7 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
         opened.answers.back().learned += (mark & STW_MARK_TARGET) != 0;
       }
   } else if (request.tokenization.kind() == Tokenization::Kind::text || !files.is_one_regular_file()) {
-    held.emplace(tokens_of_files(files, request, about.vocabulary));
+    held.emplace(tokens_of_files(files, request, about.vocabulary, flags.token_type));
   }
   files.forget();
   const auto path_of = [](const std::optional<Held>& one) { return one ? one->path() : std::string(); };
@@ -365,6 +407,8 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     options.mask_whole_words = kept->masks->whole_words;
   }
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
+  const bool is_written_here = held && (marks || request.tokenization.kind() != Tokenization::Kind::ids);   // by token_file()
+  options.token_type = type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
   options.seed = request.flags.seed;

@@ -32,6 +32,7 @@ struct DataFlags {
   bool holds_out_tail = false;   // the file's own last tenth, of examples too
   MaskFlags mask;
   std::string tokenizer = "auto";   // see Tokenization::of_file
+  std::string token_type = "auto";  // of ids, else auto
   std::string chat_template;        // see chat_template_of
 };
 
@@ -76,7 +77,10 @@ void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 // What examples, texts with labels or pairs hold, and of texts with hidden tokens `masks`. Nothing where the data is text, or tokens.
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks);
 // Texts and token ids end to end, as a file of tokens. Of several each but the last is followed by --document-end, if that is given.
-std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary);
+// Ids are stored as `token_type` says (--token-type).
+std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary, const std::string& token_type);
+// Bytes of an id in a file of that --token-type; auto: those that the vocabulary needs.
+size_t bytes_of_type(const std::string& token_type, uint64_t vocabulary);
 
 // `files`: those of `flags`, or others of the same kind.
 OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request);

@@ -31,9 +31,9 @@ constexpr size_t most_sampled = 20;                // lines or records that are 
 struct Ending { const char* ending; DataFormat format; };
 constexpr Ending endings[] = {{".jsonl", DataFormat::jsonl}, {".ndjson", DataFormat::jsonl}, {".jsonlines", DataFormat::jsonl}, {".json", DataFormat::json},
                               {".csv", DataFormat::csv},     {".tsv", DataFormat::tsv},      {".tab", DataFormat::tsv},         {".conll", DataFormat::conll},
-                              {".bin", DataFormat::tokens},  {".txt", DataFormat::text},     {".text", DataFormat::text},       {".md", DataFormat::text}};
+                              {".bin", DataFormat::tokens},  {".npy", DataFormat::tokens}, {".txt", DataFormat::text},     {".text", DataFormat::text},       {".md", DataFormat::text}};
 // Of other programs: a folder that has some is not read without them.
-constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".npy", ".npz", ".pkl", ".pickle"};
+constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".npz", ".pkl", ".pickle"};
 
 // What the name says, if anything.
 std::optional<DataFormat> format_by_name(const std::string& path) {
@@ -258,7 +258,7 @@ std::vector<std::string> files_of_folder(const std::string& folder) {
   std::sort(found.begin(), found.end());
   std::sort(others.begin(), others.end());
   if (found.empty())
-    throw Failure(exit_failed, fmt::format("{}: is a folder without a file of data; expected .txt, .md, .jsonl, .ndjson, .json, .csv, .tsv, .conll or .bin", folder));
+    throw Failure(exit_failed, fmt::format("{}: is a folder without a file of data; expected .txt, .md, .jsonl, .ndjson, .json, .csv, .tsv, .conll, .bin or .npy", folder));
   if (!others.empty())
     complain("stowage: warning: {}: {} of its entries {} left out: {}", folder, grouped(others.size()), others.size() == 1 ? "is" : "are", shortened(fmt::format("{}", fmt::join(others, ", ")), 160));
   return found;

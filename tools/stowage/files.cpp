@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "failure.h"
+#include "repeated.h"
 #include "utf8.h"
 
 namespace command {
@@ -25,6 +26,19 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  const int value_;
+};
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw Failure(exit_failed, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
@@ -37,10 +51,10 @@ constexpr size_t endless_limit = size_t{256} << 20;   // bytes
 void sync_folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = repeated([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0 && errno == EACCES) return;
   if (descriptor < 0) fail(folder, "cannot open the folder");
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  const int error = repeated([&] { return ::fsync(descriptor); }) == 0 ? 0 : errno;
   ::close(descriptor);
   if (error == 0 || error == EINVAL) return;
   errno = error;
@@ -63,38 +77,64 @@ std::optional<std::string_view> json_value(std::string_view text, std::string_vi
 
 }  // namespace
 
-std::optional<std::string> read_text_if_there(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (!file) {
+namespace {
+
+// Nothing where there is no such file.
+std::optional<std::string> read_bytes(const std::string& path, bool only_regular) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (only_regular ? O_NONBLOCK : 0)); }));
+  if (file.get() < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     fail(path, "cannot read");
   }
   struct stat status;
-  const bool has_size = ::fstat(::fileno(file.get()), &status) == 0 && S_ISREG(status.st_mode);
+  const bool is_known = ::fstat(file.get(), &status) == 0, has_size = is_known && S_ISREG(status.st_mode);
+  if (only_regular && is_known && !has_size && !S_ISDIR(status.st_mode))
+    throw Failure(exit_failed, fmt::format("{}: expected a regular file, found a pipe, a socket or a device", path));
   std::string text;
   char chunk[65536];
-  while (const size_t count = std::fread(chunk, 1, sizeof chunk, file.get())) {
-    text.append(chunk, count);
+  while (true) {
+    const ssize_t count = repeated([&] { return ::read(file.get(), chunk, sizeof chunk); });
+    if (count < 0) fail(path, "cannot read");
+    if (count == 0) return text;
+    text.append(chunk, static_cast<size_t>(count));
     if (!has_size && text.size() > endless_limit)
       throw Failure(exit_failed, fmt::format("{}: expected at most {} bytes of what is no regular file", path, endless_limit));
   }
-  if (std::ferror(file.get())) fail(path, "cannot read");
+}
+
+}  // namespace
+
+std::optional<std::string> read_text_if_there(const std::string& path) { return read_bytes(path, true); }
+
+std::string read_text(const std::string& path) {
+  auto text = read_bytes(path, false);
+  if (!text) fail(path, "cannot read");
+  return std::move(*text);
+}
+
+std::string beginning_of(const std::string& path, size_t bytes) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
+  std::string text(bytes, '\0');
+  const ssize_t count = file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
+  text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
   return text;
 }
 
-std::string read_text(const std::string& path) {
-  auto text = read_text_if_there(path);
-  if (!text) fail(path, "cannot read");
-  return std::move(*text);
+std::string checksum_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
 }
 
 bool may_be_json(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
-  const File file(std::fopen(path.c_str(), "rb"));
-  int first = file ? std::fgetc(file.get()) : '{';   // what is wrong with it, reading tells
-  while (first != EOF && std::isspace(first)) first = std::fgetc(file.get());
-  return first == '{';
+  const std::string text = beginning_of(path, 4096);   // what is wrong with it, reading tells
+  const auto first = std::find_if_not(text.begin(), text.end(), [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
+  return first == text.end() ? text.size() == 4096 : *first == '{';
 }
 
 void write_text(const std::string& path, std::string_view text) {
@@ -102,8 +142,8 @@ void write_text(const std::string& path, std::string_view text) {
   struct stat status;
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode)) {
-    const File file(std::fopen(path.c_str(), "wb"));   // of a folder this fails as it should
-    if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
+    const File file(open_file(path.c_str(), "wb"));   // of a folder this fails as it should
+    if (!file || write_all(text, file.get()) != text.size() || repeated([&] { return std::fflush(file.get()); }) != 0)
       fail(path, "cannot write");
     return;
   }
@@ -115,7 +155,7 @@ void write_text(const std::string& path, std::string_view text) {
   const std::string prefix = fmt::format("{}.tmp.{}.", target, ::getpid());
   std::string temporary = prefix + "0";
   int descriptor = -1;
-  for (int attempt = 1; (descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
+  for (int attempt = 1; (descriptor = repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); })) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
     temporary = fmt::format("{}{}", prefix, attempt);
   if (descriptor < 0) fail(path, "cannot create");
   if (there) ::fchmod(descriptor, status.st_mode & 0777);   // who may read the old file may the new one, and nobody else
@@ -125,13 +165,21 @@ void write_text(const std::string& path, std::string_view text) {
     if (written >= 0) rest.remove_prefix(static_cast<size_t>(written));
     else if (errno != EINTR) error = errno;
   }
-  if (error == 0 && ::fsync(descriptor) != 0) error = errno;
+  if (error == 0 && repeated([&] { return ::fsync(descriptor); }) != 0) error = errno;
   if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return sync_folder_of(target);
   ::unlink(temporary.c_str());
   errno = error;
   fail(path, "cannot write");
+}
+
+int made_file(std::string& name) {
+  const std::string pattern = name;
+  return repeated([&] {
+    name = pattern;
+    return ::mkstemp(name.data());
+  });
 }
 
 bool is_named(const std::string& path, std::string_view suffix) {
@@ -231,6 +279,17 @@ std::optional<std::vector<std::string>> json_list(std::string_view text, std::st
     elements.back() += c;
   }
   return std::nullopt;
+}
+
+std::string json_bytes(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string quoted = length == 0 ? fmt::format("\"\\udc{:02x}\"", static_cast<unsigned>(static_cast<unsigned char>(text[0]))) : json_quoted(text.substr(0, length));
+    out.append(quoted, 1, quoted.size() - 2);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out + '"';
 }
 
 std::string json_quoted(std::string_view text) {

@@ -8,13 +8,21 @@
 
 namespace command {
 
+// Also of a pipe or a device, which someone who is asked for text may give.
 std::string read_text(const std::string& path);
-// Nothing where there is no such file.
+// Of a model's or a run's file: nothing where there is none. Throws, and does not wait, where it is a pipe or a device.
 std::optional<std::string> read_text_if_there(const std::string& path);
+// The first so many bytes of a regular file; nothing of anything else.
+std::string beginning_of(const std::string& path, size_t bytes);
+// 64 bits of FNV-1a, as 16 hexadecimal digits: any flipped bit gives another one.
+std::string checksum_of(std::string_view text);
 // False where a regular file begins with what is neither white space nor a brace: that is found without reading all of it.
 bool may_be_json(const std::string& path);
 // A kill at any moment leaves the old or the new file, which is on the disk when this is done.
 void write_text(const std::string& path, std::string_view text);
+
+// Makes a file and opens it, as mkstemp(): the name's last XXXXXX become what no other file has; -1, and errno, where it cannot.
+int made_file(std::string& name);
 
 // Whether its name ends so, in letters of either case; `suffix` in small ones.
 bool is_named(const std::string& path, std::string_view suffix);
@@ -37,5 +45,7 @@ std::optional<std::string> json_string(std::string_view text, std::string_view s
 std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key);
 // The text as a JSON string, with its quotes. What is no UTF-8 is replaced.
 std::string json_quoted(std::string_view text);
+// Likewise, and what is no UTF-8 is kept: a byte as \udc80 to \udcff, as Python's surrogateescape has it.
+std::string json_bytes(std::string_view text);
 
 }  // namespace command

@@ -353,7 +353,8 @@ std::string presets_text() {
 
 Model open_model(const ModelFlags& flags) {
   auto options = sized<stw_model_options>();
-  options.source = flags.source.c_str();
+  const std::string config = flags.source + "/config.json";
+  options.source = flags.from_scratch && is_folder(flags.source) && is_there(config) ? config.c_str() : flags.source.c_str();
   options.weights = flags.weights.empty() ? nullptr : flags.weights.c_str();
   options.seed = flags.seed;
   options.set_mask |= STW_SET_MODEL_SEED;

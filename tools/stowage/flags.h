@@ -30,6 +30,7 @@ struct ModelFlags {
   bool adapter_stabilised = false;
   uint64_t label_count = 0;      // of a classifier; 0: as the config says
   std::vector<std::string> labels;   // their names; empty: the model's own
+  bool from_scratch = false;     // random weights, whatever lies beside the config
   std::string task;              // of --task; empty: as the config says, or with labels a label of a text
 };
 

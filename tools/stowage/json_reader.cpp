@@ -47,7 +47,7 @@ std::string_view JsonReader::string() {
   return out;
 }
 
-std::string JsonReader::text() {
+std::string JsonReader::decoded(bool with_bytes) {
   std::string out;
   const auto code_unit = [&](std::string_view raw) {   // behind \u
     unsigned unit = 0;
@@ -71,6 +71,10 @@ std::string JsonReader::text() {
     }
     uint32_t code = code_unit(raw);
     raw.remove_prefix(6);
+    if (with_bytes && code >= 0xDC80 && code < 0xDD00) {
+      out += static_cast<char>(code & 0xFF);
+      continue;
+    }
     if (code >= 0xD800 && code < 0xE000) {   // half of a pair
       const uint32_t low = code < 0xDC00 && raw.starts_with("\\u") ? code_unit(raw) : 0;
       if (low < 0xDC00 || low >= 0xE000) fail(fmt::format("expected a pair of surrogates, found half of one (\\u{:04x}), which is no character, in the string that ends", code));

@@ -21,7 +21,9 @@ class JsonReader {
   // With its escapes as they are written.
   std::string_view string();
   // What the string stands for, in UTF-8.
-  std::string text();
+  std::string text() { return decoded(false); }
+  // Likewise of one that json_bytes() made.
+  std::string bytes() { return decoded(true); }
   uint64_t whole();
   // A number of any form, as it is written.
   std::string_view number();
@@ -52,6 +54,7 @@ class JsonReader {
 
  private:
   void skip_space();
+  std::string decoded(bool with_bytes);
 
   const std::string_view text_;
   std::string_view rest_;

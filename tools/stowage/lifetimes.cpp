@@ -18,11 +18,21 @@ namespace {
   throw Failure(exit_failed, fmt::format("{}: {}", where, what));
 }
 
-size_t column(const std::vector<std::string>& header, const std::string& name, const std::string& where) {
-  const auto count = std::count(header.begin(), header.end(), name);
-  if (count != 1)
-    fail(where, fmt::format("expected one column \"{}\", found {} in \"{}\"", name, count, shortened(fmt::format("{}", fmt::join(header, ",")), most_of_header)));
-  return static_cast<size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+// The columns that say something, by their names.
+constexpr std::initializer_list<const char*> id_names = {"id", "buffer", "buffer_id"}, lower_names = {"lower", "begin", "start"}, upper_names = {"upper", "end"},
+                                             size_names = {"size"}, alignment_names = {"alignment"}, gaps_names = {"gaps"}, offset_names = {"offset"};
+// What a search may start from, and what `plan --csv` tells of a buffer: nothing that constrains a place.
+constexpr std::initializer_list<const char*> harmless_names = {"hint", "name", "class", "label", "comment"};
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+std::optional<size_t> find_column(const std::vector<std::string>& header, std::initializer_list<const char*> names, const std::string& where, bool is_needed) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < header.size(); ++i)
+    if (is_one_of(header[i], names)) found.push_back(i);
+  if (found.size() == 1) return found[0];
+  if (found.empty() && !is_needed) return std::nullopt;
+  fail(where, fmt::format("expected one column \"{}\", found {} in \"{}\"", fmt::join(names, "\" or \""), found.size(), shortened(fmt::format("{}", fmt::join(header, ",")), most_of_header)));
 }
 
 template <class Number>
@@ -36,37 +46,99 @@ Number number(const std::string& text, const char* name, const std::string& wher
   return value;
 }
 
+// The whole number that a text begins with, which is taken off.
+template <class Number>
+bool take_number(std::string_view& text, Number& value) {
+  const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()));
+  return true;
+}
+
+bool take_sign(std::string_view& text, char sign) {
+  if (!text.starts_with(sign)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// One more than the last moment, where a column "end" names that.
+int64_t end_of_life(int64_t last, bool is_included, const char* name, const std::string& where) {
+  if (!is_included) return last;
+  if (last == INT64_MAX) fail(where, fmt::format("{}: expected less than {}", name, last));
+  return last + 1;
+}
+
+// "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", any number of them with blanks between: bytes FIRST to END alone are taken.
+std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_included, const std::string& where) {
+  std::vector<stw_buffer_gap> gaps;
+  while (true) {
+    while (take_sign(text, ' ')) {}
+    if (text.empty()) return gaps;
+    const std::string_view here = text.substr(0, text.find(' '));
+    stw_buffer_gap gap{};
+    bool is_right = take_number(text, gap.lower) && take_sign(text, '-') && take_number(text, gap.upper);
+    if (is_right && take_sign(text, '@')) is_right = take_number(text, gap.first) && take_sign(text, ':') && take_number(text, gap.end);
+    if (!is_right || (!text.empty() && text[0] != ' '))
+      fail(where, fmt::format("gaps: expected LOWER-UPPER or LOWER-UPPER@FIRST:END with blanks between them, found \"{}\"", shortened(here)));
+    gap.upper = end_of_life(gap.upper, ends_are_included, "gaps", where);
+    gaps.push_back(gap);
+  }
+}
+
 }  // namespace
 
-LifetimeTable parse_lifetimes(std::string_view text, const std::string& name) {
+LifetimeTable parse_lifetimes(std::string_view text, const std::string& name, bool ignores_offsets) {
   LifetimeTable table;
-  size_t id = 0, lower = 0, upper = 0, size = 0;
+  size_t lower = 0, upper = 0, size = 0;
+  bool ends_are_included = false;
+  std::optional<size_t> alignment, gaps, offset;
   std::map<std::string, int> line_of;  // by id
   CsvReader csv(text, name);
   while (auto record = csv.record()) {
     std::vector<std::string> fields = std::move(*record);
     const std::string where = csv.where();
     if (table.header.empty()) {
-      id = column(fields, "id", where);
-      lower = column(fields, "lower", where);
-      upper = column(fields, "upper", where);
-      size = column(fields, "size", where);
-      if (std::count(fields.begin(), fields.end(), "offset") > 1) column(fields, "offset", where);
+      table.id = *find_column(fields, id_names, where, true);
+      lower = *find_column(fields, lower_names, where, true);
+      upper = *find_column(fields, upper_names, where, true);
+      size = *find_column(fields, size_names, where, true);
+      alignment = find_column(fields, alignment_names, where, false);
+      gaps = find_column(fields, gaps_names, where, false);
+      offset = find_column(fields, offset_names, where, false);
+      ends_are_included = fields[upper] == "end";
+      for (size_t i = 0; i < fields.size(); ++i)
+        if (i != table.id && i != lower && i != upper && i != size && i != alignment && i != gaps && i != offset && !is_one_of(fields[i], harmless_names))
+          table.other_columns.push_back(fields[i]);
       table.header = std::move(fields);
       continue;
     }
     if (fields.size() != table.header.size())
       fail(where, fmt::format("expected {} fields as in the header, found {}", table.header.size(), fields.size()));
-    const stw_buffer_lifetime life{number<int64_t>(fields[lower], "lower", where),
-                                   number<int64_t>(fields[upper], "upper", where),
+    const char* const upper_name = ends_are_included ? "end" : "upper";
+    const int64_t last = number<int64_t>(fields[upper], upper_name, where);
+    const stw_buffer_lifetime life{number<int64_t>(fields[lower], table.header[lower].c_str(), where), end_of_life(last, ends_are_included, upper_name, where),
                                    number<uint64_t>(fields[size], "size", where)};
     if (life.upper < life.lower)
-      fail(where, fmt::format("upper: expected {} or more, the buffer's lower, found {}", life.lower, life.upper));
-    const auto [other, is_new] = line_of.emplace(fields[id], csv.line());
-    if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", shortened(fields[id]), other->second));
+      fail(where, fmt::format("{}: expected {} or more, found {}; the buffer's {} is {}", upper_name, life.lower - ends_are_included, last, table.header[lower], life.lower));
+    const auto [other, is_new] = line_of.emplace(fields[table.id], csv.line());
+    if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", shortened(fields[table.id]), other->second));
+    stw_buffer_constraint constraint{};
+    if (alignment && !fields[*alignment].empty()) {
+      constraint.alignment = number<uint64_t>(fields[*alignment], "alignment", where);
+      if (constraint.alignment == 0) fail(where, "alignment: expected 1 or more, found 0");
+    }
+    if (offset && !ignores_offsets && !fields[*offset].empty()) {
+      constraint.offset = number<uint64_t>(fields[*offset], "offset", where);
+      constraint.set_mask = STW_SET_OFFSET;
+      ++table.given_offsets;
+    }
+    table.gaps.push_back(gaps ? parse_gaps(fields[*gaps], ends_are_included, where) : std::vector<stw_buffer_gap>());
+    constraint.gap_count = static_cast<uint32_t>(table.gaps.back().size());
+    table.constraints.push_back(constraint);
     table.lifetimes.push_back(life);
     table.rows.push_back(std::move(fields));
   }
+  for (size_t i = 0; i < table.gaps.size(); ++i) table.constraints[i].gaps = table.gaps[i].data();
   if (table.header.empty()) fail(name, "expected a header with the columns id,lower,upper,size, found nothing");
   return table;
 }

@@ -3,12 +3,13 @@
 #include <cstdio>
 
 #include "handles.h"
+#include "repeated.h"
 
 namespace command {
 namespace {
 
 uint64_t resident_bytes() {
-  std::FILE* file = std::fopen("/proc/self/status", "r");
+  std::FILE* file = open_file("/proc/self/status", "r");
   if (!file) return 0;
   char line[256];
   unsigned long long kibibytes = 0;

@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "repeated.h"
+
 namespace command {
 
-void write_to_stderr(std::string_view text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
+void write_to_stderr(std::string_view text) noexcept { write_all(text, stderr); }
 
-void write_to_stdout(std::string_view text) noexcept { std::fwrite(text.data(), 1, text.size(), stdout); }
+void write_to_stdout(std::string_view text) noexcept { write_all(text, stdout); }
 
 void occupy_standard_descriptors() noexcept {
   // From the lowest on: open takes the lowest number that is free. The ends are the wrong ones on purpose.

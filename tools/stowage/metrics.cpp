@@ -13,6 +13,7 @@
 
 #include "failure.h"
 #include "files.h"
+#include "repeated.h"
 
 namespace command {
 namespace {
@@ -69,7 +70,7 @@ void each_line(std::string_view text, Visit&& visit) {
 }
 
 }  // namespace
-Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(std::fopen(path.c_str(), "ab")) {
+Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(open_file(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);   // so that it is known what of a line was written
   rest_.reserve(longest_line);
@@ -77,14 +78,14 @@ Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fi
 
 void Metrics::write(std::string_view line) {
   if (failed_) return;
-  const size_t written = std::fwrite(line.data(), 1, line.size(), file_.get());
+  const size_t written = write_all(line, file_.get());
   if (written == line.size()) return;
   failed_ = errno ? errno : EIO;
   rest_ = line.substr(written);
 }
 
 bool Metrics::write_rest() {
-  rest_.erase(0, std::fwrite(rest_.data(), 1, rest_.size(), file_.get()));
+  rest_.erase(0, write_all(rest_, file_.get()));
   return rest_.empty();
 }
 

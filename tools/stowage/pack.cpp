@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <charconv>
 #include <memory>
 
 #include "commands.h"
@@ -11,6 +12,7 @@
 #include "lifetimes.h"
 #include "messages.h"
 #include "number_checks.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -19,15 +21,19 @@ struct PackCommand {
   std::string file, out;
   std::optional<uint64_t> capacity;
   uint64_t node_limit = 1'000'000;
+  bool ignores_offsets = false;
 
   void run() const {
     if (capacity && *capacity == 0) throw Failure(exit_usage, "--capacity: expected more than 0 bytes");
     const bool standard_input = file == "-";
-    const LifetimeTable table =
-        parse_lifetimes(read_text(standard_input ? "/dev/stdin" : file), standard_input ? "standard input" : file);
+    const std::string name = standard_input ? "standard input" : file;
+    const LifetimeTable table = parse_lifetimes(read_text(standard_input ? "/dev/stdin" : file), name, ignores_offsets);
+    for (const std::string& column : table.other_columns)
+      complain("stowage: warning: {}: column \"{}\" is carried along and constrains nothing; those that do are alignment, gaps and offset", name, shortened(column));
     auto options = sized<stw_pack_options>();
     options.capacity = capacity.value_or(0);
     options.node_limit = node_limit;
+    options.constraints = table.constraints.data();
     auto result = sized<stw_pack_result>();
     std::vector<uint64_t> offsets(table.lifetimes.size());
     try {
@@ -35,7 +41,7 @@ struct PackCommand {
         return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
       });
     } catch (const Failure& failure) {   // of what stands in the file
-      throw Failure(failure.exit_code == exit_usage ? exit_failed : failure.exit_code, failure.what());
+      throw Failure(failure.exit_code == exit_usage ? exit_failed : failure.exit_code, failure.exit_code == exit_usage ? name + ": " + with_ids(failure.what(), table) : failure.what());
     }
     const std::string text = with_offsets(table, offsets);
     if (out.empty())
@@ -43,7 +49,23 @@ struct PackCommand {
     else
       write_text(out, text);
     const double gap = result.bound ? static_cast<double>(result.height) / static_cast<double>(result.bound) - 1 : 0;
-    complain("height {}, bound {}, gap {:.2f} %: {}", result.height, result.bound, gap * 100, verdict(result));
+    complain("height {}, bound {}, gap {:.2f} %: {}{}", result.height, result.bound, gap * 100, verdict(result),
+             table.given_offsets == 0 ? "" : fmt::format("; {} of {} offsets are those of the file (--ignore-offsets: none)", table.given_offsets, table.rows.size()));
+  }
+
+  // With the buffers' ids in place of the library's numbers.
+  static std::string with_ids(std::string message, const LifetimeTable& table) {
+    constexpr std::string_view numbered = "lifetimes[";
+    for (size_t at = 0; (at = message.find(numbered, at)) != std::string::npos;) {
+      size_t row = 0;
+      const char* const first = message.data() + at + numbered.size();
+      const auto [end, problem] = std::from_chars(first, message.data() + message.size(), row);
+      if (problem != std::errc() || row >= table.rows.size()) return message;
+      const std::string id = fmt::format("buffer \"{}\"", shortened(table.rows[row][table.id]));
+      message.replace(at, static_cast<size_t>(end - message.data()) + 1 - at, id);
+      at += id.size();
+    }
+    return message;
   }
 
   const char* verdict(const stw_pack_result& result) const {
@@ -59,7 +81,9 @@ void add_pack(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("pack", "Give buffers with lifetimes offsets in shared memory.");
   command
       .add_option("FILE", self->file,
-                  "CSV with the columns id,lower,upper,size in any order; alive in [lower, upper). -: standard input.")
+                  "CSV with the columns id,lower,upper,size in any order; alive in [lower, upper). -: standard input.\n"
+                  "Columns that constrain a buffer's place: alignment; gaps, LOWER-UPPER with blanks between them, when it takes nothing\n"
+                  "(LOWER-UPPER@FIRST:END: those of its bytes alone); and offset, which is held where a row has one.")
       ->required()
       ->type_name("");
   add_bytes(command, "--capacity", self->capacity, "Bytes to fit into. Default: as low as possible.");
@@ -69,6 +93,7 @@ void add_pack(CLI::App& application) {
       ->capture_default_str();
   command.add_option("--out", self->out, "Write the rows with their offsets there, not to standard output.")
       ->type_name("FILE");
+  command.add_flag("--ignore-offsets", self->ignores_offsets, "Give every buffer a new offset, also where its row has one.");
   command.footer("Exit code 3: the capacity is proven or found out of reach; nothing is written then.");
   command.callback([self] { self->run(); });
 }

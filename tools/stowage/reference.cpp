@@ -83,7 +83,7 @@ TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& d
   const std::filesystem::path folder = std::filesystem::temp_directory_path(problem);
   if (problem) throw Failure(exit_failed, fmt::format("there is no folder for temporary files (TMPDIR): {}", problem.message()));
   path_ = (folder / "stowage-reference-XXXXXX").string();
-  const int file = ::mkstemp(path_.data());
+  const int file = made_file(path_);
   if (file < 0) throw Failure(exit_failed, fmt::format("{}: cannot create it: {}", path_, std::strerror(errno)));
   ::close(file);
   try {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "checkpoint_header.h"
 #include "files.h"
+#include "json_reader.h"
 #include "json_value.h"
 #include "numerics_flags.h"
 #include "run_settings.h"
@@ -114,7 +116,7 @@ std::string shown(const JsonValue& value) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view others[] = {"batch", "batch-examples", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
-                                         "label-field", "label-names", "label-separator", "task", "eval-data", "eval-tail", "mask-rate", "mask-whole-words"};
+                                         "label-field", "label-names", "label-separator", "task", "eval-data", "eval-tail", "mask-rate", "mask-whole-words", "token-type"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
 }
@@ -169,11 +171,12 @@ void keep_numbers_of_run(TrainFlags& flags) {
 
 std::vector<std::string> changed_schedule(const TrainFlags& flags) {
   if (flags.resume.empty()) return {};
-  const JsonValue options = read_json(flags.options, "the options");
+  std::map<std::string, std::string> given;   // the last value of each; names of files among them may be no UTF-8
+  JsonReader reader(flags.options, "the options");
+  reader.object([&](const std::string& name) { reader.list('[', ']', [&] { given[name] = reader.bytes(); }); });
   std::vector<std::string> changed;
   for (const char* name : {"steps", "epochs", "lr", "min-lr", "warmup", "schedule", "decay-steps", "lr-batch"}) {
-    const JsonView given = JsonView(options, "the options").at(name);
-    const std::string now = given.is_null() ? "" : given.elements().back().text(), before = setting_of_run(flags.resume, name).value_or("");
+    const std::string now = given[name], before = setting_of_run(flags.resume, name).value_or("");
     if (now != before) changed.push_back(fmt::format("--{} {} (before: {})", name, now.empty() ? "left out" : now, before.empty() ? "left out" : before));
   }
   return changed;
@@ -186,6 +189,21 @@ void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {
   const std::string name = "--plan " + flags.plan_file;
   if (run.batch && *run.batch != plan.global_batch) refuse(flags, name + ": batch", *run.batch, plan.global_batch);
   if (run.sequence && *run.sequence != plan.sequence) refuse(flags, name + ": sequence", *run.sequence, plan.sequence);
+}
+
+void check_fingerprint_of_run(const TrainFlags& flags, const Model& model, const std::string& plan_json) {
+  if (flags.resume.empty()) return;
+  const std::string path = RunFolder(flags.resume).plan();
+  const auto text = read_text_if_there(path);
+  // What another version wrote cannot be read here, and its numbers are compared with the checkpoint alone.
+  if (!text || json_whole(*text, "", "version") != json_whole(plan_json, "", "version")) return;
+  read_json(*text, path);   // throws where it is none
+  stw_plan* loaded = nullptr;
+  auto error = sized<stw_error>();
+  const stw_status status = stw_plan_load(&loaded, model.get(), text->data(), text->size(), &error);
+  if (status == STW_OK) return stw_plan_destroy(loaded);
+  const bool is_edited = status == STW_CORRUPT && std::string_view(error.message).find("fingerprint") != std::string_view::npos;
+  if (is_edited || json_string(*text, "", "format") != "stowage-plan") throw Failure(exit_failed, fmt::format("{}: damaged, or changed since the run wrote it: {}", path, error.message));
 }
 
 void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json) {

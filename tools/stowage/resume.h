@@ -19,5 +19,7 @@ void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json
 
 // The options that decide on learning rates and have other values than the run had, such as "--steps 40 (before: 20)". Of a run that begins none.
 std::vector<std::string> changed_schedule(const TrainFlags& flags);
+// That the run's own plan is as it was written: its fingerprint says so. One of another version is not looked at.
+void check_fingerprint_of_run(const TrainFlags& flags, const Model& model, const std::string& plan_json);
 
 }  // namespace command

@@ -155,7 +155,7 @@ void RunFolder::make_writable() const {
     throw Failure(exit_failed, fmt::format("--out {}: cannot create the folder: {}", path_, problem.message()));
   if (!is_folder(path_)) throw Failure(exit_failed, fmt::format("--out {}: expected a folder, found a file", path_));
   std::string name = fmt::format("{}/{}XXXXXX", path_, probe);
-  const int file = ::mkstemp(name.data());
+  const int file = made_file(name);
   if (file < 0)
     throw Failure(exit_failed, fmt::format("--out {}: cannot write into the folder: {}", path_, std::strerror(errno)));
   ::close(file);

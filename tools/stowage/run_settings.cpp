@@ -91,9 +91,21 @@ std::optional<uint64_t> read_hash(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && text.size() == 16 ? std::optional(hash) : std::nullopt;
 }
 
-// For each option in the text of settings.json: option(reader, name), which reads its values. Answers what the run was trained on.
+constexpr std::string_view checksum_field = ", \"checksum\": \"";
+
+// The checksum is of all in front of it. Settings of older runs have none.
+void check_sum(const std::string& text, const std::string& path) {
+  const size_t at = text.rfind(checksum_field);
+  if (at == std::string::npos) return;
+  if (text.compare(at + checksum_field.size(), std::string::npos, checksum_of(std::string_view(text).substr(0, at)) + "\"}\n") != 0)
+    throw Failure(exit_failed, fmt::format("{}: damaged, or changed since the run wrote it: its checksum is another one", path));
+}
+
+// For each option in the text of settings.json: option(reader, name), which reads its values. Answers what the run was trained on, and in `files`
+// the names and checksums of the run's other files.
 template <class Option>
-std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const Option& option) {
+std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const Option& option, std::vector<std::pair<std::string, std::string>>* files = nullptr) {
+  check_sum(text, path);
   std::optional<uint64_t> data;
   JsonReader reader(text, path + ": damaged");
   reader.object([&](const std::string& key) {
@@ -106,6 +118,13 @@ std::optional<uint64_t> for_options(const std::string& text, const std::string& 
     } else if (key == "data") {
       data = read_hash(reader.text());
       if (!data) reader.fail("expected 16 hexadecimal digits");
+    } else if (key == "files") {
+      reader.object([&](const std::string& name) {
+        std::string checksum = reader.text();
+        if (files) files->emplace_back(name, std::move(checksum));
+      });
+    } else if (key == "checksum") {
+      reader.text();
     } else {
       reader.fail(fmt::format("\"{}\" is no field of it", key));
     }
@@ -128,32 +147,47 @@ std::string options_json(const CLI::App& train) {
     const std::string name = name_of(*option);
     if (option->count() == 0 || !is_kept(name)) continue;
     std::string values;
-    bool is_text = true;
     if (option->get_expected_max() > 0)   // a flag is just there
       for (const std::string& given : option->results()) {
         const auto own = own_file(name, RunFolder(""));
         const std::string value = own ? own->substr(1) : value_kept(name, given);
-        is_text = is_text && value == valid_utf8(value);
-        values += (values.empty() ? "" : ", ") + json_quoted(value);
+        values += (values.empty() ? "" : ", ") + json_bytes(value);
       }
-    if (is_text) options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
+    options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
   }
   return fmt::format("{{{}\n}}", options);
 }
 
-std::string settings_json(const std::string& options, uint64_t data) {
-  return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"data\": \"{:016x}\", \"options\": {}}}\n", format, version, data, options);
+std::string settings_json(const std::string& options, uint64_t data, const std::vector<KeptFile>& kept) {
+  std::string checksums;
+  for (const KeptFile& file : kept) checksums += fmt::format("{}{}: \"{}\"", checksums.empty() ? "" : ", ", json_quoted(file.name), checksum_of(file.text));
+  const std::string text = fmt::format("{{\"format\": \"{}\", \"version\": {}, \"data\": \"{:016x}\", \"options\": {}, \"files\": {{{}}}", format, version, data, options, checksums);
+  return fmt::format("{}{}{}\"}}\n", text, checksum_field, checksum_of(text));
+}
+
+void check_files_of_run(const std::string& folder, const std::vector<std::string>& replaced) {
+  const RunFolder run(folder);
+  const auto text = read_text_if_there(run.settings());
+  if (!text) return;
+  std::vector<std::pair<std::string, std::string>> files;
+  for_options(*text, run.settings(), [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.bytes(); }); }, &files);
+  for (const auto& [name, checksum] : files) {
+    if (std::find(replaced.begin(), replaced.end(), name) != replaced.end()) continue;
+    const auto found = read_text_if_there(run.path() + "/" + name);
+    if (!found) throw Failure(exit_failed, fmt::format("{}/{}: the run has such a file, and it is not there", run.path(), name));
+    if (checksum_of(*found) != checksum) throw Failure(exit_failed, fmt::format("{}/{}: damaged, or changed since the run wrote it: its checksum is not that of settings.json", run.path(), name));
+  }
 }
 
 std::optional<uint64_t> data_of_run(const std::string& folder) {
-  return for_settings(RunFolder(folder), [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.text(); }); });
+  return for_settings(RunFolder(folder), [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.bytes(); }); });
 }
 
 std::vector<std::string> options_in(const std::string& text, const std::string& path) {
   std::vector<std::string> options;
   for_options(text, path, [&](JsonReader& reader, const std::string& name) {
     const size_t before = options.size();
-    reader.list('[', ']', [&] { options.push_back("--" + name + " " + printable(reader.text())); });
+    reader.list('[', ']', [&] { options.push_back("--" + name + " " + printable(reader.bytes())); });
     if (options.size() == before) options.push_back("--" + printable(name));
   });
   return options;
@@ -162,7 +196,7 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
 bool run_has_option(const std::string& folder, const std::string& wanted) {
   bool has = false;
   for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
-    reader.list('[', ']', [&] { reader.text(); });
+    reader.list('[', ']', [&] { reader.bytes(); });
     has = has || name == wanted;
   });
   return has;
@@ -172,7 +206,7 @@ std::vector<std::string> settings_of_run(const std::string& folder, const std::s
   std::vector<std::string> found;
   for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
     reader.list('[', ']', [&] {
-      std::string value = reader.text();
+      std::string value = reader.bytes();
       if (name == wanted) found.push_back(std::move(value));
     });
   });
@@ -205,13 +239,16 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
                            std::any_of(excluding.begin(), excluding.end(), [&](const CLI::Option* other) { return is_given(*other, words); });
     bool is_flag = true;
     reader.list('[', ']', [&] {
-      std::string value = reader.text();
+      std::string value = reader.bytes();
       value = own_file(name, run).value_or(value);
       if (!overruled) more.push_back("--" + name + "=" + value);
       is_flag = false;
     });
     if (is_flag && !overruled) more.push_back("--" + name);
   });
+  const CLI::Option* const chat_template = train.get_option_no_throw("--chat-template");
+  const bool is_replaced = chat_template && (is_given(*chat_template, words) || std::find(without.begin(), without.end(), chat_template) != without.end());
+  check_files_of_run(*folder, is_replaced ? std::vector<std::string>{"chat_template.jinja"} : std::vector<std::string>());
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -140,12 +140,17 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
 // Of data that is text, or tokens.
 std::vector<int32_t> tokens_of(const DataFlags& flags, const DataRequest& request) {
   const uint64_t vocabulary = query(request.model).vocabulary;
-  const std::string bytes = tokens_of_files(flags.source, request, vocabulary);
-  const auto width = static_cast<size_t>(token_bytes(vocabulary));
+  const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
+  const std::string bytes = tokens_of_files(flags.source, request, vocabulary, flags.token_type);
+  if (has_ids && bytes.starts_with("\x93NUMPY"))
+    throw Failure(exit_failed, fmt::format("{}: --show-examples reads no NumPy array; write its ids by tofile(\"ids.bin\"), and name their --token-type", flags.source.name()));
+  const size_t width = has_ids ? bytes_of_type(flags.token_type, vocabulary) : static_cast<size_t>(token_bytes(vocabulary));
   std::vector<int32_t> tokens;
   for (size_t at = 0; at + width <= bytes.size(); at += width) {
-    uint32_t token = 0;
+    uint64_t token = 0;
     for (size_t i = width; i-- > 0;) token = token << 8 | static_cast<unsigned char>(bytes[at + i]);
+    if (token >= vocabulary)
+      throw Failure(exit_failed, fmt::format("{}: token {} is {}, expected less than the vocabulary of {}", flags.source.name(), at / width, token, grouped(vocabulary)));
     tokens.push_back(static_cast<int32_t>(token));
   }
   return tokens;

@@ -74,6 +74,9 @@ std::string file_given(const std::string& flag) {
 
 }  // namespace
 
+// By its name.
+static bool holds_ids(const std::string& data) { return data.ends_with(".bin") || data.ends_with(".npy"); }
+
 bool is_tokenizer_path(const std::string& flag) { return flag != "auto" && flag != "byte" && flag != "ids"; }
 
 Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& file) : kind_(kind), vocabulary_(vocabulary) {
@@ -112,7 +115,7 @@ Tokenization Tokenization::of_model(const std::string& flag, const std::string& 
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   const std::string of_run = setting_of_run(model, "tokenizer").value_or("auto");
-  const bool has_ids = setting_of_run(model, "data").value_or("").ends_with(".bin") || setting_of_run(model, "data-format").value_or("auto") == "tokens";
+  const bool has_ids = holds_ids(setting_of_run(model, "data").value_or("")) || setting_of_run(model, "data-format").value_or("auto") == "tokens";
   const bool takes_ids = of_run == "ids" || (of_run == "auto" && has_ids);
   const std::string file = takes_ids || of_run == "byte" ? std::string() : file_beside(model);
   if (!file.empty()) return {Kind::text, vocabulary, file};

@@ -237,6 +237,9 @@ void train(TrainFlags flags) {
   const Model model = open_model(flags.model);
   check_labels_of_run(flags, model);
   const stw_model_info about = query(model);
+  if (!about.has_weights && !flags.model.from_scratch && about.adapter_rank == 0 && flags.resume.empty() && !is_preset(flags.model.source))
+    throw Failure(exit_failed, fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download them, or name them with --weights, or give "
+                                           "--from-scratch to begin with random ones", flags.model.source));
   if (about.adapter_rank && !about.has_weights)
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   take_batch_of_examples(flags, model);
@@ -244,6 +247,7 @@ void train(TrainFlags flags) {
   const stw_plan_info info = query(plan);
   const std::string json = stw_plan_json(plan.get());
   check_numerics_of_run(flags, json);
+  check_fingerprint_of_run(flags, model, json);
   check_settings(flags, info, json, about.task);
   const Tokenization tokenization = tokenization_of(flags, model);
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
@@ -275,8 +279,13 @@ void train(TrainFlags flags) {
   write_text(out.plan(), json);   // the first file: by it a run is known that never saved
   if (!metrics.empty() || !flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
-  write_text(out.settings(), settings_json(flags.options, content_of(data.training)));
-  if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels, about.task));
+  const std::vector<std::string> labels = labels_of(model);
+  const std::string labels_text = labels.empty() ? "" : labels_json(labels, about.task);
+  std::vector<KeptFile> kept;
+  if (!labels.empty()) kept.push_back({"labels.json", labels_text});
+  if (!chat_template.text.empty()) kept.push_back({"chat_template.jinja", chat_template.text});
+  write_text(out.settings(), settings_json(flags.options, content_of(data.training), kept));
+  if (!labels.empty()) write_text(out.labels(), labels_text);
   write_chat_template(chat_template, out);
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);

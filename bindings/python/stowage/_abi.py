@@ -112,6 +112,7 @@ STW_SET_GROUP_STATES = 8
 STW_PICTURE_SVG = 0
 STW_PICTURE_HTML = 1
 STW_PICTURE_CSV = 2
+STW_SET_OFFSET = 1
 STW_PACK_OPTIMAL = 0
 STW_PACK_FITS = 1
 STW_PACK_IMPOSSIBLE = 2
@@ -119,6 +120,11 @@ STW_PACK_UNKNOWN = 3
 STW_TOKENIZER_AUTO = 0
 STW_TOKENIZER_BYTE = 1
 STW_TOKENIZER_IDS = 2
+STW_TOKEN_TYPE_AUTO = 0
+STW_TOKEN_TYPE_UINT16 = 1
+STW_TOKEN_TYPE_UINT32 = 2
+STW_TOKEN_TYPE_INT32 = 3
+STW_TOKEN_TYPE_INT64 = 4
 STW_SET_DOCUMENT_END = 1
 STW_SET_HELD_OUT = 2
 STW_SET_DATASET_SEED = 4
@@ -539,12 +545,32 @@ class stw_buffer_lifetime(Structure):
     ]
 
 
+class stw_buffer_gap(Structure):
+    _fields_ = [
+        ("lower", c_int64),
+        ("upper", c_int64),
+        ("first", c_uint64),
+        ("end", c_uint64),
+    ]
+
+
+class stw_buffer_constraint(Structure):
+    _fields_ = [
+        ("alignment", c_uint64),
+        ("offset", c_uint64),
+        ("gaps", POINTER(stw_buffer_gap)),
+        ("gap_count", c_uint32),
+        ("set_mask", c_uint32),
+    ]
+
+
 class stw_pack_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("set_mask", c_uint32),
         ("capacity", c_uint64),
         ("node_limit", c_uint64),
+        ("constraints", POINTER(stw_buffer_constraint)),
     ]
 
 
@@ -580,7 +606,7 @@ class stw_dataset_options(Structure):
         ("mask_whole_words", c_uint32),
         ("task", c_uint32),
         ("in_order", c_uint32),
-        ("reserved", c_uint32),
+        ("token_type", c_uint32),
         ("watch", c_void_p),
     ]
 

@@ -9,7 +9,7 @@ from ._library import Handle, Info, check, entry, fitting, struct, text
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
          "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
-         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
+         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "token_type": "STW_TOKEN_TYPE_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
          "skip_reason": "STW_SKIP_", "answer": "STW_PACK_", "task": "STW_TASK_", "work": "STW_WORK_", "unit": "STW_UNIT_"}
 # Of results; others have such names for numbers of bytes.
 TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer", "task", "work", "unit"}
@@ -18,6 +18,7 @@ TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_re
 MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT", ("stw_model_options", "seed"): "STW_SET_MODEL_SEED",
           ("stw_dataset_options", "seed"): "STW_SET_DATASET_SEED", ("stw_trainer_options", "seed"): "STW_SET_TRAINER_SEED",
           ("stw_generate_options", "seed"): "STW_SET_GENERATE_SEED", ("stw_watch_options", "interval_milliseconds"): "STW_SET_INTERVAL",
+          ("stw_buffer_constraint", "offset"): "STW_SET_OFFSET",
           ("stw_plan_options", "reserve_bytes"): "STW_SET_RESERVE",
           ("stw_parameter_group", "frozen"): "STW_SET_GROUP_FROZEN", ("stw_parameter_group", "learning_rate"): "STW_SET_GROUP_RATE",
           ("stw_parameter_group", "weight_decay"): "STW_SET_GROUP_DECAY", ("stw_parameter_group", "state_bits"): "STW_SET_GROUP_STATES",

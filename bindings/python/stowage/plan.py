@@ -139,14 +139,39 @@ def longest_sequence(model, global_batch, **values):
     return length.value
 
 
-def pack(buffers, **values):
+def pack(buffers, constraints=None, **values):
     """Offsets for `buffers`, each (lower, upper, size): alive in [lower, upper). Returns them and what is known of them: `answer`, `height`,
-    `bound`, `nodes`. Keyword arguments: stw_pack_options. Raises Error where they do not fit into `capacity`."""
+    `bound`, `nodes`. `constraints`: for each buffer None, or a mapping with any of `alignment`, `offset` (given) and `gaps`, each (lower, upper):
+    no byte is taken then, or (lower, upper, first, end): only those bytes are. Other keyword arguments: stw_pack_options. Raises Error where they
+    do not fit into `capacity`."""
     kinds = [kind for _, kind in _abi.stw_buffer_lifetime._fields_]
     lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*map(fitting, kinds, buffer, ("lower", "upper", "size"))) for buffer in buffers))
     offsets, found, chosen = (ctypes.c_uint64 * len(buffers))(), struct("stw_pack_result"), options("stw_pack_options", **values)
+    held = _constraints(constraints, len(buffers))
+    chosen.constraints = held
     call("stw_pack", offsets, lives, len(buffers), ctypes.byref(chosen), ctypes.byref(found))
     return list(offsets), info(found)
+
+
+def _constraints(constraints, count):
+    """An array of stw_buffer_constraint."""
+    if constraints is None:
+        return None
+    if len(constraints) != count:
+        raise ValueError(f"constraints: expected {count}, one for each buffer, found {len(constraints)}")
+    held = (_abi.stw_buffer_constraint * count)()
+    for to, one in zip(held, constraints):
+        one = dict(one or {})
+        if "offset" in one:
+            to.offset, to.set_mask = fitting(ctypes.c_uint64, one.pop("offset"), "offset"), _abi.STW_SET_OFFSET
+        to.alignment = fitting(ctypes.c_uint64, one.pop("alignment", 0), "alignment")
+        gaps = [tuple(gap) for gap in one.pop("gaps", ())]
+        if one or any(len(gap) not in (2, 4) for gap in gaps):
+            raise ValueError(f"constraints: expected alignment, offset and gaps, each (lower, upper) or (lower, upper, first, end), found {one or gaps}")
+        kinds = [kind for _, kind in _abi.stw_buffer_gap._fields_]
+        to.gaps = (_abi.stw_buffer_gap * len(gaps))(*(_abi.stw_buffer_gap(*map(fitting, kinds, gap, ("lower", "upper", "first", "end"))) for gap in gaps))
+        to.gap_count = len(gaps)
+    return held
 
 
 def profile_info(profile):

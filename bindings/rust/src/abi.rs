@@ -112,6 +112,7 @@ pub const STW_SET_GROUP_STATES: u32 = 8;
 pub const STW_PICTURE_SVG: u32 = 0;
 pub const STW_PICTURE_HTML: u32 = 1;
 pub const STW_PICTURE_CSV: u32 = 2;
+pub const STW_SET_OFFSET: u32 = 1;
 pub const STW_PACK_OPTIMAL: u32 = 0;
 pub const STW_PACK_FITS: u32 = 1;
 pub const STW_PACK_IMPOSSIBLE: u32 = 2;
@@ -119,6 +120,11 @@ pub const STW_PACK_UNKNOWN: u32 = 3;
 pub const STW_TOKENIZER_AUTO: u32 = 0;
 pub const STW_TOKENIZER_BYTE: u32 = 1;
 pub const STW_TOKENIZER_IDS: u32 = 2;
+pub const STW_TOKEN_TYPE_AUTO: u32 = 0;
+pub const STW_TOKEN_TYPE_UINT16: u32 = 1;
+pub const STW_TOKEN_TYPE_UINT32: u32 = 2;
+pub const STW_TOKEN_TYPE_INT32: u32 = 3;
+pub const STW_TOKEN_TYPE_INT64: u32 = 4;
 pub const STW_SET_DOCUMENT_END: u32 = 1;
 pub const STW_SET_HELD_OUT: u32 = 2;
 pub const STW_SET_DATASET_SEED: u32 = 4;
@@ -855,11 +861,52 @@ pub struct stw_buffer_lifetime {
     pub lower: i64,
     /// alive in \[lower, upper), in any unit of time; upper == lower takes no space
     pub upper: i64,
-    /// bytes; for aligned offsets round all sizes up to the alignment
+    /// bytes
     pub size: u64,
 }
 
 impl Default for stw_buffer_lifetime {
+    /// Zero, but for its size.
+    fn default() -> Self {
+        let made: Self = unsafe { std::mem::zeroed() };
+        made
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct stw_buffer_gap {
+    pub lower: i64,
+    pub upper: i64,
+    /// end is at most the buffer's size
+    pub first: u64,
+    /// end is at most the buffer's size
+    pub end: u64,
+}
+
+impl Default for stw_buffer_gap {
+    /// Zero, but for its size.
+    fn default() -> Self {
+        let made: Self = unsafe { std::mem::zeroed() };
+        made
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct stw_buffer_constraint {
+    /// its offset is a multiple of it; 0: 1
+    pub alignment: u64,
+    /// with STW\_SET\_OFFSET: its offset
+    pub offset: u64,
+    /// gap\_count of them, which do not overlap
+    pub gaps: *const stw_buffer_gap,
+    pub gap_count: u32,
+    /// STW\_SET\_OFFSET
+    pub set_mask: u32,
+}
+
+impl Default for stw_buffer_constraint {
     /// Zero, but for its size.
     fn default() -> Self {
         let made: Self = unsafe { std::mem::zeroed() };
@@ -877,6 +924,8 @@ pub struct stw_pack_options {
     pub capacity: u64,
     /// decisions that the search may take, some microseconds each; 0: 1,000,000
     pub node_limit: u64,
+    /// of the buffers, as many; NULL: none. With them the exact search is one for a few dozen buffers
+    pub constraints: *const stw_buffer_constraint,
 }
 
 impl Default for stw_pack_options {
@@ -915,9 +964,9 @@ impl Default for stw_pack_result {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_dataset_options {
     pub struct_size: u32,
-    /// auto: ids for .bin files, bytes otherwise
+    /// auto: ids for .bin and .npy files, bytes otherwise
     pub tokenizer: u32,
-    /// text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536)
+    /// text, or ids of token\_type: bare numbers, or a NumPy array of one dimension (.npy)
     pub path: *const c_char,
     /// every id must be smaller
     pub vocabulary: u64,
@@ -952,8 +1001,8 @@ pub struct stw_dataset_options {
     pub task: u32,
     /// 1: without marks and mask\_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once
     pub in_order: u32,
-    /// 0
-    pub reserved: u32,
+    /// STW\_TOKEN\_TYPE\_\*, of ids. AUTO refuses a file whose numbers look like those of another type
+    pub token_type: u32,
     /// of this call; NULL: none
     pub watch: *mut stw_watch,
 }
@@ -1355,9 +1404,11 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second, product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second, threads, precision, step_nanoseconds, kernels, reserved);
     of!(stw_profile_op_info, struct_size, permille, launch_nanoseconds, nanoseconds, name);
     of!(stw_buffer_lifetime, lower, upper, size);
-    of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
+    of!(stw_buffer_gap, lower, upper, first, end);
+    of!(stw_buffer_constraint, alignment, offset, gaps, gap_count, set_mask);
+    of!(stw_pack_options, struct_size, set_mask, capacity, node_limit, constraints);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, reserved, watch);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, token_type, watch);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);

@@ -61,6 +61,8 @@ choices! {
     Recompute { Auto = STW_RECOMPUTE_AUTO, None = STW_RECOMPUTE_NONE, Full = STW_RECOMPUTE_FULL, }
     /// What the bytes of a dataset's file are.
     Tokenizer { Auto = STW_TOKENIZER_AUTO, Byte = STW_TOKENIZER_BYTE, Ids = STW_TOKENIZER_IDS, }
+    /// How ids are stored.
+    TokenType { Auto = STW_TOKEN_TYPE_AUTO, Uint16 = STW_TOKEN_TYPE_UINT16, Uint32 = STW_TOKEN_TYPE_UINT32, Int32 = STW_TOKEN_TYPE_INT32, Int64 = STW_TOKEN_TYPE_INT64, }
     /// The learning rate's course after the warm-up.
     Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT, Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
     /// What happens where a loss or gradient is not finite.

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_dataset_info as DatasetInfo};
-use crate::choices::{Task, Tokenizer};
+use crate::choices::{Task, TokenType, Tokenizer};
 use crate::error::{check, told, Error, Result, Status};
 use crate::text::{optional_path, path_to_c, pointer};
 use crate::watch::Watch;
@@ -12,6 +12,8 @@ use crate::watch::Watch;
 #[derive(Default, Clone, Debug)]
 pub struct DatasetOptions<'a> {
     pub tokenizer: Tokenizer,
+    /// Of ids; [`TokenType::Auto`] refuses a file whose numbers look like those of another type.
+    pub token_type: TokenType,
     /// Every id must be smaller.
     pub vocabulary: u64,
     /// Tokens of a sample.
@@ -102,6 +104,7 @@ impl Dataset {
             mask_whole_words: options.mask_whole_words as u32,
             in_order: options.in_order as u32,
             watch: Watch::pointer_of(options.watch),
+            token_type: options.token_type as u32,
             ..Default::default()
         };
         if options.seed.is_some() {

@@ -39,7 +39,7 @@ mod watch;
 
 #[doc(inline)]
 pub use abi::{
-    stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
+    stw_buffer_gap as Gap, stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
     stw_memory_holder as MemoryHolder, stw_model_info as ModelInfo, stw_plan_info as PlanInfo, stw_progress as Progress, stw_relaxation_info as Relaxation,
     stw_step_result as StepResult, stw_watch_info as WatchState,
 };
@@ -51,7 +51,7 @@ pub use dlpack::{DLDevice, DLManagedTensorVersioned, DType, Number, View};
 pub use error::{Error, Result, Status};
 pub use hook::{BoxedError, GradientHook, Gradients, HostGradients};
 pub use model::{presets, Model, ModelOptions, TensorInfo};
-pub use pack::{pack, Packed};
+pub use pack::{pack, pack_constrained, Constraint, Packed};
 pub use plan::{profiles, Buffer, Offload, ParameterGroup, Plan, PlanOptions, Profile, ProfileOp};
 pub use text::Text;
 pub use trainer::{verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions};

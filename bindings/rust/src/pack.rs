@@ -1,7 +1,7 @@
 //! Offsets for any buffers that share memory.
-use crate::abi::{self, stw_buffer_lifetime as Lifetime};
+use crate::abi::{self, stw_buffer_gap as Gap, stw_buffer_lifetime as Lifetime};
 use crate::choices::PackAnswer;
-use crate::error::{check, Result, Status};
+use crate::error::{check, Error, Result, Status};
 
 /// What was found, and how good it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +22,41 @@ pub struct Packed {
 /// # Errors
 /// [`Status::BAD_ARGUMENT`] for an upper below its lower, and where 2^62 bytes or more are needed.
 pub fn pack(lifetimes: &[Lifetime], capacity: u64, node_limit: u64) -> Result<Packed> {
+    pack_constrained(lifetimes, &[], capacity, node_limit)
+}
+
+/// What holds for a buffer's place; the default: nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Constraint<'a> {
+    /// The offset is a multiple of it; 0: 1.
+    pub alignment: u64,
+    /// Given.
+    pub offset: Option<u64>,
+    /// Which do not overlap.
+    pub gaps: &'a [Gap],
+}
+
+/// [`pack`] for buffers with constraints, one for each of them, or none at all.
+///
+/// # Errors
+/// Those of [`pack`], and [`Status::BAD_ARGUMENT`] for constraints that contradict each other, or are not as many as buffers.
+pub fn pack_constrained(lifetimes: &[Lifetime], constraints: &[Constraint], capacity: u64, node_limit: u64) -> Result<Packed> {
+    if !constraints.is_empty() && constraints.len() != lifetimes.len() {
+        return Err(Error::new(Status::BAD_ARGUMENT, format!("constraints: expected {}, one for each buffer, found {}", lifetimes.len(), constraints.len())));
+    }
+    let held: Vec<_> = constraints
+        .iter()
+        .map(|one| abi::stw_buffer_constraint {
+            alignment: one.alignment,
+            offset: one.offset.unwrap_or(0),
+            gaps: one.gaps.as_ptr(),
+            gap_count: one.gaps.len() as u32,
+            set_mask: if one.offset.is_some() { abi::STW_SET_OFFSET } else { 0 },
+        })
+        .collect();
     let mut offsets = vec![0; lifetimes.len()];
     let mut result = abi::stw_pack_result::default();
-    let options = abi::stw_pack_options { capacity, node_limit, ..Default::default() };
+    let options = abi::stw_pack_options { capacity, node_limit, constraints: if held.is_empty() { std::ptr::null() } else { held.as_ptr() }, ..Default::default() };
     let called = check(|error| unsafe { abi::stw_pack(offsets.as_mut_ptr(), lifetimes.as_ptr(), lifetimes.len(), &options, &mut result, error) });
     let offsets = match called {
         Ok(()) => Some(offsets),

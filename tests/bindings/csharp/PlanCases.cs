@@ -150,6 +150,11 @@ internal sealed partial class Cases
         found = Packing.Find(lifetimes, 14);
         Equal($"{found.Answer} {found.Height}", "Impossible 15");
         Equal(found.Offsets, null);
+        found = Packing.Find(new[] { new Lifetime(0, 10, 8), new Lifetime(0, 10, 5), new Lifetime(4, 6, 8) }, constraints: new[]
+        {
+            new BufferConstraint { Alignment = 64, Gaps = new[] { new BufferGap(4, 6) } }, new BufferConstraint { Alignment = 64 }, new BufferConstraint { Offset = 0 },
+        });
+        Equal(string.Join(" ", found.Offsets), "0 64 0");
         Throws(Status.BadArgument, () => Packing.Find(new[] { new Lifetime(2, 1, 3) }));
         Throws(Status.BadArgument, () => Packing.Find(new[] { new Lifetime(1, 2, -3) }));
         Equal(Packing.Find(new Lifetime[0]).Height, 0);

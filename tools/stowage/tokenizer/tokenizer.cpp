@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "../downloads.h"
 #include "../failure.h"
 #include "../files.h"
 #include "../lines.h"
@@ -118,7 +119,7 @@ size_t byte_step_of(const TokenizerDescription& d) {
 TokenizerDescription read_description(const std::string& path) {
   if (is_vocabulary_file(path)) return read_vocabulary_file(path);
   if (is_byte_pairs_file(path)) return read_byte_pairs_files(path);
-  const std::string text = read_text(path);
+  const std::string text = read_model_file(path);
   require_utf8(text, path);
   TokenizerDescription description = read_tokenizer_description(without_mark(text), path);
   read_files_beside(path, description);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../downloads.h"
 #include "../failure.h"
 #include "../files.h"
 #include "../lines.h"
@@ -28,7 +29,7 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.size
 
 // The id of a token is the number of its line, or of the last one if several are equal.
 Ids read_lines_of(const std::string& path) {
-  const std::string text = read_text(path);
+  const std::string text = read_model_file(path);
   require_utf8(text, path);
   Ids ids;
   std::string_view rest = without_mark(text);

@@ -223,7 +223,7 @@ class TokenBatch {
       managed.version = {1, 0};
       auto& t = managed.dl_tensor;
       t.data = data;
-      t.device = {1, 0};
+      t.device = {kDLCPU, 0};
       t.ndim = is_matrix ? 2 : 1;
       t.dtype = {code, 32, 1};
       t.shape = is_matrix ? shape_.data() : &lengths_shape_;

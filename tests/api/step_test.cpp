@@ -241,7 +241,7 @@ TEST(Step, RefusesWhatIsNoBatch) {
   static const DLManagedTensorVersioned* const nothing[] = {nullptr, nullptr};
   refused("no tensor", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nothing; });
   refused("version", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).version.major = 2; });
-  refused("device", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.device.device_type = 2; });
+  refused("device", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.device.device_type = kDLCUDA; });
   refused("int64", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.dtype.bits = 64; });
   refused("float", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.code = 2; });
   refused("lanes", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.lanes = 2; });

@@ -48,7 +48,7 @@ struct TaggedSamples {
       DLManagedTensorVersioned t{};
       t.version = {1, 0};
       t.dl_tensor.data = data.data();
-      t.dl_tensor.device = {1, 0};   // host memory
+      t.dl_tensor.device = {kDLCPU, 0};
       t.dl_tensor.ndim = dimensions;
       t.dl_tensor.dtype = {0, 32, 1};
       t.dl_tensor.shape = shape;

@@ -30,7 +30,7 @@ DLManagedTensorVersioned host_tensor(std::vector<T>& data, std::vector<int64_t>&
   DLManagedTensorVersioned t{};
   t.version = {1, 0};
   t.dl_tensor.data = data.data();
-  t.dl_tensor.device = {1, 0};   // host memory
+  t.dl_tensor.device = {kDLCPU, 0};
   t.dl_tensor.ndim = static_cast<int32_t>(shape.size());
   t.dl_tensor.dtype = {static_cast<uint8_t>(std::is_same_v<T, float> ? 2 : 0), 32, 1};
   t.dl_tensor.shape = shape.data();

@@ -190,7 +190,7 @@ TEST(SafetensorsFuzz, EveryTruncationIsFound) {
     put_file(path, whole.substr(0, length));
     auto reader = SafetensorsReader::open(path);
     ASSERT_FALSE(reader) << length;
-    EXPECT_NE(reader.error().message.find("found " + std::to_string(length)), std::string::npos)
+    EXPECT_NE(reader.error().message.find(length == 0 ? "empty" : "found " + std::to_string(length)), std::string::npos)
         << reader.error().message;
   }
 }

@@ -164,6 +164,7 @@ class FailedRunTest(CommandTest):
             os.unlink(self.path("run/metrics.jsonl"))   # whose lines the next one is waited for by
             kept = files_of(aside)
             self.assertEqual({name.replace("/replaced-run", ""): content for name, content in kept.items()}, before)
+            self.assertFalse(os.path.exists(self.path("run/README.md")))   # the card is in there, too
         words = ["train", *SMALL, "--data", data, "--steps", 3]
         self.refused(*words, "--out", self.path("run"), says=["replaced-run", "--overwrite"])
         self.refused(*words, "--resume", self.path("run"), says=["found no", "replaced-run"])
@@ -193,7 +194,7 @@ class FailedRunTest(CommandTest):
         self.train("run", "--steps", 2)
         run, data = self.folder / "run", self.path("text.txt")
         aside, moving = run / "replaced-run", run / "replaced-run.moving"
-        names = ["checkpoint.stw", "model.safetensors", "config.json", "plan.json", "settings.json", "metrics.jsonl", "loss.svg"]
+        names = ["checkpoint.stw", "model.safetensors", "config.json", "plan.json", "settings.json", "metrics.jsonl", "loss.svg", "README.md"]
         self.assertEqual(sorted(os.listdir(run)), sorted(names))
         shutil.copytree(self.path("older"), aside)   # of a run that was killed when it had just saved
         self.write("run/replaced-run/notes.txt", "mine")

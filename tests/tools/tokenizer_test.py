@@ -215,10 +215,10 @@ class TokenizerTest(CommandTest):
         self.write("model/vocab.json", "{\"the\": 1}")
         self.write("model/README.md", "no")
         said = self.train_model("run", model, self.text()).stdout
-        self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json", said)
+        self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json, README.md", said)
         for name in ("tokenizer.json", "tokenizer_config.json", "vocab.json"):
             self.assertEqual(self.read("run", name), self.read("model", name))
-        self.assertFalse((self.folder / "run/README.md").exists())
+        self.assertNotEqual(self.read("run", "README.md"), "no")   # the model card of the run, not that of the model
         # Replaced by a run of the same model, then by one of bytes: nothing of it is left to be taken for that one's.
         self.train_model("run", model, self.text(), "--overwrite")
         self.assertEqual(self.read("run", "vocab.json"), self.read("model", "vocab.json"))

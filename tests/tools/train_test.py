@@ -19,7 +19,7 @@ class TrainTest(CommandTest):
     def test_writes_a_run(self):
         result = self.train("deep/er/run", "--steps", 30, "--lr", "1e-3", "--eval-every", 10)
         run = self.folder / "deep/er/run"
-        self.assertEqual(sorted(os.listdir(run)), ["checkpoint.stw", "config.json", "loss.svg", "metrics.jsonl",
+        self.assertEqual(sorted(os.listdir(run)), ["README.md", "checkpoint.stw", "config.json", "loss.svg", "metrics.jsonl",
                                                    "model.safetensors", "plan.json", "settings.json"])
         lines = self.metrics("deep/er/run")
         steps = [line for line in lines if "loss" in line]

@@ -138,6 +138,21 @@ std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batch
   return out;
 }
 
+std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step) {
+  std::optional<Evaluation> found;
+  each_line(text, [&](std::string_view line) {
+    if (line.find("\"eval_loss\"") == std::string_view::npos || line.find("\"skip_reason\"") != std::string_view::npos || (step && json_whole(line, "", "step") != *step)) return;
+    constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+    found.emplace();
+    found->loss = json_number(line, "", "eval_loss").value_or(undefined);
+    found->accuracy = json_number(line, "", "eval_accuracy");
+    found->rmse = json_number(line, "", "eval_rmse");
+    for (const char* name : {"f1_macro", "f1_micro", "matthews", "f1", "mse", "mae", "pearson", "spearman", "precision", "recall"})
+      if (const auto value = json_number(line, "", std::string("eval_") + name)) found->figures.emplace_back(name, *value);
+  });
+  return found;
+}
+
 std::optional<double> last_rate(const std::string& text) {
   std::optional<double> rate;
   each_line(text, [&](std::string_view line) {

@@ -73,6 +73,8 @@ struct MetricHistory {
   std::vector<MetricPoint> losses, evaluations, accuracies, errors;   // accuracies: of classifiers; errors: of numbers, root mean square
 };
 MetricHistory read_metrics(const std::string& text);
+// What a line says of the evaluation at this step, the last one there; or unset, of the last of all. One without a target says nothing.
+std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step);
 std::optional<double> last_rate(const std::string& text);   // of the last step
 
 }  // namespace command

@@ -1,6 +1,7 @@
 #include "run_folder.h"
 
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "failure.h"
 #include "files.h"
 #include "folder_lock.h"
+#include "model_card.h"
 #include "reference.h"
 #include "tokenization.h"
 
@@ -79,6 +81,23 @@ void move_entries(const std::string& from, const std::string& to) {
   for (const std::string& name : names) move(from + "/" + name, to + "/" + name);
 }
 
+// The batches of a checkpoint that --keep has left.
+std::optional<uint64_t> batches_of(std::string_view name) {
+  constexpr std::string_view end = ".stw";
+  uint64_t batches = 0;
+  if (!name.ends_with(end)) return std::nullopt;
+  name.remove_suffix(end.size());
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), batches);
+  return read.ec == std::errc() && read.ptr == name.data() + name.size() ? std::optional(batches) : std::nullopt;
+}
+
+// In one step, in place of what is there.
+bool link_in_place(const std::string& from, const std::string& to) {
+  const std::string beside = to + unfinished;
+  ::unlink(beside.c_str());
+  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0 && ::rename(beside.c_str(), to.c_str()) == 0;
+}
+
 bool is_empty_file(const std::string& path) {
   struct stat status;
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
@@ -112,7 +131,7 @@ bool RunFolder::holds(const std::string& path) const {
 }
 
 std::vector<std::string> RunFolder::files() const {
-  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(),
+  return {checkpoint(), checkpoints(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(),
           plan(), settings(), metrics(), loss_curve()};
 }
 
@@ -126,10 +145,30 @@ std::vector<std::string> RunFolder::tokenizer_files() const {
   return files;
 }
 
+std::string RunFolder::kept_checkpoint(uint64_t batches) const { return fmt::format("{}/{}.stw", checkpoints(), batches); }
+
+bool RunFolder::keep_best() const {
+  std::error_code problem;
+  fs::create_directories(checkpoints(), problem);
+  return link_in_place(checkpoint(), best_checkpoint());
+}
+
+bool RunFolder::keep_checkpoint(uint64_t batches, uint64_t most) const {
+  std::error_code problem;
+  fs::create_directories(checkpoints(), problem);
+  const bool is_kept = link_in_place(checkpoint(), kept_checkpoint(batches));
+  std::vector<uint64_t> kept;
+  for (const std::string& name : entries_of(checkpoints(), problem))
+    if (const auto of_file = batches_of(name)) kept.push_back(*of_file);
+  std::sort(kept.rbegin(), kept.rend());
+  for (size_t i = most; i < kept.size(); ++i) ::unlink(kept_checkpoint(kept[i]).c_str());
+  return is_kept;
+}
+
 bool RunFolder::writes(const std::string& path) const {
   for (const std::string& file : files())
     if (is_same(path, file)) return true;
-  return false;
+  return is_card_of_run(card()) && is_same(path, card());
 }
 
 void RunFolder::refuse_to_replace() const {
@@ -166,7 +205,7 @@ void RunFolder::remove_stale() const {
   const std::vector<std::string> references{reference() + unfinished, evaluation_reference() + unfinished};
   for (const std::string& file : references) ::unlink(file.c_str());   // of a run that was killed
   std::vector<std::string> written = files();
-  for (const std::vector<std::string>& more : {tokenizer_files(), references, {check_before(), check_once(), check_twice()}})
+  for (const std::vector<std::string>& more : {tokenizer_files(), references, {check_before(), check_once(), check_twice(), card()}})
     written.insert(written.end(), more.begin(), more.end());
   std::error_code problem;   // who may write into a folder need not be allowed to read it
   for (const std::string& entry : entries_of(path_, problem)) {
@@ -195,6 +234,7 @@ void RunFolder::set_aside() const {
     try {
       move_those_there(files(), part.files());
       move_those_there(tokenizer_files(), part.tokenizer_files());
+      if (is_card_of_run(card())) move(card(), part.card());
       aside.clear();
       const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
       for (size_t i = 0; i < moved.size(); ++i)
@@ -220,7 +260,8 @@ void RunFolder::undo_set_aside() const {
 
 void RunFolder::put_back() const {
   const RunFolder part = moving();
-  const std::vector<std::string> from = part.files(), to = files();
+  std::vector<std::string> from = part.files(), to = files();
+  from.push_back(part.card()), to.push_back(card());
   for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
     if (is_there(from[i]) && is_there(to[i]))
       throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away", from[i], path_, to[i]));
@@ -247,7 +288,14 @@ void RunFolder::forget_replaced() const {
 void RunFolder::clear() const {
   std::vector<std::string> list = files();
   std::erase(list, plan());
+  if (is_card_of_run(card())) list.push_back(card());
   list.push_back(plan());   // the last one: by it what is left is known, if this is not ended
+  std::error_code problem;
+  for (const std::string& name : entries_of(checkpoints(), problem))
+    if (const std::string file = checkpoints() + "/" + name; batches_of(name) || file == best_checkpoint() || file.ends_with(unfinished)) ::unlink(file.c_str());
+  if (is_folder(checkpoints()) && ::rmdir(checkpoints().c_str()) != 0)
+    throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", checkpoints(), std::strerror(errno)));
+  std::erase(list, checkpoints());
   for (const std::string& file : list)
     if (::unlink(file.c_str()) != 0 && errno != ENOENT)
       throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", file, std::strerror(errno)));

@@ -1,5 +1,6 @@
 // The folder of a run: what lies in it under which name, and that a run never damages another.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ class RunFolder {
   std::string labels() const { return path_ + "/labels.json"; }   // of a classifier
   std::string reference() const { return path_ + "/reference.bin"; }   // of a preference: log-probabilities of the model that training began with
   std::string evaluation_reference() const { return path_ + "/reference-eval.bin"; }   // the same of --eval-data
+  // Checkpoints beside the last one: the last ones of --keep, by their batches, and that of the best evaluation.
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string best_checkpoint() const { return checkpoints() + "/best.stw"; }
+  std::string kept_checkpoint(uint64_t batches) const;
   // All of these, there or not.
   std::vector<std::string> files() const;
   // Checkpoints of --deterministic-check, gone behind each: of the state in front of a step, and behind it, made once and twice.
@@ -55,6 +60,12 @@ class RunFolder {
   // Puts back what a process had moved that was killed in set_aside, as if it had not begun. Comes before anything else is asked of
   // a folder where a run begins or goes on, and before the caller locks it.
   void undo_set_aside() const;
+  // Makes the checkpoint, as it is now, the one of the best evaluation; or one of the last ones, of which `most` stay. It takes no room until the checkpoint is written again.
+  // False: the file system has no links.
+  bool keep_best() const;
+  bool keep_checkpoint(uint64_t batches, uint64_t most) const;
+  // The model card, which is the user's own unless a run wrote it, as its mark says; none of the files above. With the mark it is moved and removed with them.
+  std::string card() const { return path_ + "/README.md"; }
   // Removes what was set aside, once there is something in its place.
   void forget_replaced() const;
 

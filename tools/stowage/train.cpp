@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "loss_curve.h"
 #include "memory_in_use.h"
 #include "messages.h"
+#include "model_card.h"
 #include "reference.h"
 #include "resume.h"
 #include "run_settings.h"
@@ -137,6 +139,10 @@ std::string restore(const TrainFlags& flags, const Trainer& trainer, const RunFo
 void check_flags(const TrainFlags& flags) {
   if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
+  const bool compares = flags.run.keeps_best || flags.run.patience;
+  if (compares && flags.run.evaluation_batches == 0)
+    throw Failure(exit_usage, fmt::format("{}: with --eval-batches 0 there are no evaluations; leave one of them out", flags.run.keeps_best ? "--keep-best" : "--patience"));
+  if (!compares && flags.run.metric != "loss") throw Failure(exit_usage, fmt::format("--metric {}: is for --keep-best and --patience", flags.run.metric));
   if (flags.data.holds_out_tail && flags.run.evaluation_batches == 0) throw Failure(exit_usage, "--eval-tail: with --eval-batches 0 nothing is held out; leave one of them out");
   check_min_rate(flags.run);
   if (flags.run.steps) check_schedule(flags);
@@ -221,6 +227,30 @@ void write_chat_template(const ChatTemplateFile& chat_template, const RunFolder&
   else if (chat_template.is_taken_back) std::remove(out.chat_template().c_str());   // the model's own holds
 }
 
+// A run that goes on in another folder has the weights of its best evaluation there.
+void take_best_along(const RunFolder& from, const RunFolder& out) {
+  if (is_same(from.path(), out.path()) || !is_there(from.best_checkpoint())) return;
+  std::error_code problem;
+  std::filesystem::create_directories(out.checkpoints(), problem);
+  std::filesystem::copy_file(from.best_checkpoint(), out.best_checkpoint(), problem);
+  if (problem) throw Failure(exit_failed, fmt::format("{}: cannot copy {}: {}", out.best_checkpoint(), from.best_checkpoint(), problem.message()));
+}
+
+// README.md tells of the weights that are written: of the best evaluation, else of the last one.
+void write_card(const TrainFlags& flags, const Model& model, const RunData& data, const stw_plan_info& plan, const std::string& json, const RunFolder& out, const stw_progress& end,
+                const BestEvaluation& best) {
+  if (is_there(out.card()) && !is_card_of_run(out.card())) return;
+  const stw_model_info about = query(model);
+  ModelCard card;
+  card.folder = out.path(), card.base = flags.model.source, card.architecture = about.architecture, card.version = fmt::format("{}.{}.{}", stw_version() / 10000, stw_version() / 100 % 100, stw_version() % 100), card.task = about.task;
+  card.has_adapters = about.adapter_rank > 0, card.has_pairs = flags.data.has_pairs;
+  card.data = flags.evaluation.empty() ? flags.data.path : flags.evaluation;
+  card.rows = rows_of_card(flags, model, data.training, data.apart, plan, json, end);
+  const std::optional<uint64_t> step = flags.run.keeps_best && best.best ? std::optional(best.best->step) : std::nullopt;
+  if (const auto evaluation = evaluation_at(read_text(out.metrics()), step)) card.is_evaluated = true, card.evaluation = *evaluation;
+  write_text(out.card(), model_card(card));
+}
+
 }  // namespace
 
 void train(TrainFlags flags) {
@@ -250,6 +280,7 @@ void train(TrainFlags flags) {
   check_fingerprint_of_run(flags, model, json);
   check_settings(flags, info, json, about.task);
   const Tokenization tokenization = tokenization_of(flags, model);
+  check_metric(flags, about.task, labels_of(model));
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
   warn_of_other_data(flags, data.training);
   if (flags.epochs) {
@@ -276,6 +307,7 @@ void train(TrainFlags flags) {
     metrics = restore(flags, trainer, out), flags.run.rate_before = last_rate(metrics);
   else
     make_room(out), metrics = left_out_line(data.training.counts);
+  if (!flags.resume.empty()) take_best_along(RunFolder(flags.resume), out);
   write_text(out.plan(), json);   // the first file: by it a run is known that never saved
   if (!metrics.empty() || !flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
@@ -297,17 +329,29 @@ void train(TrainFlags flags) {
   TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), held_out, learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
+  const stw_progress end = query(trainer);
+  const BestEvaluation best = run.best();
+  if (flags.run.keeps_best && best.best) {
+    if (best.best->step != end.step) long_call([&](stw_error* error) { return stw_trainer_restore(trainer.get(), out.best_checkpoint().c_str(), error); });
+    tell("best        step {}, with the {} {:.6g}: its weights are written\n", grouped(best.best->step), flags.run.metric, best.best->value);
+  } else if (flags.run.keeps_best) {
+    tell("best        no evaluation has the metric {}: the weights of the last step are written\n", flags.run.metric);
+  }
   long_call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
   write_text(out.loss_curve(),
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
+  write_card(flags, model, data, info, json, out, end, best);
   if (!complete) {
-    tell_interrupted(flags, query(trainer));
+    tell_interrupted(flags, end);
     throw Stopped{run.exit_code()};
   }
-  tell_end(out, query(trainer), learned, copied);
+  if (end.batches < flags.run.steps)
+    tell("ended early after {} of {} batches: {} evaluations in a row were no better; --resume with a larger --patience goes on\n", grouped(end.batches), grouped(flags.run.steps),
+         grouped(best.after));
+  tell_end(out, end, learned, copied);
   const bool is_fp16 = info.precision == STW_PRECISION_FP16;
-  require_a_step(begin, query(trainer), is_fp16);
+  require_a_step(begin, end, is_fp16);
   require_finite(run, is_fp16);
 }
 

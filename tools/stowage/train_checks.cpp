@@ -1,11 +1,15 @@
 #include "train_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "best.h"
 #include "files.h"
 #include "number_checks.h"
 #include "optimizers.h"
@@ -107,6 +111,12 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
       throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, which {} has none of", flag, task == STW_TASK_LABELS ? "the task labels" : "the task number"));
   if (flags.plan.examples && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it with plan --document-end TOKEN, of the model's end of text", flags.data.path, flags.plan_file));
+}
+
+void check_metric(const TrainFlags& flags, uint32_t task, std::span<const std::string> labels) {
+  const std::vector<std::string> names = metrics_of_task(task, labels, flags.data.has_pairs);
+  if (std::find(names.begin(), names.end(), flags.run.metric) == names.end())
+    throw Failure(exit_usage, fmt::format("--metric {}: evaluations of this model have {}", flags.run.metric, fmt::join(names, ", ")));
 }
 
 void check_labels_of_run(const TrainFlags& flags, const Model& model) {

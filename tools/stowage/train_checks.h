@@ -1,5 +1,6 @@
 // What can be wrong with a run of `stowage train`, beside what single flags and the planner refuse: each throws a Failure.
 #pragma once
+#include <span>
 #include <string>
 
 #include "handles.h"
@@ -14,6 +15,8 @@ void check_min_rate(const RunSettings& run, const std::string& optimizer = "");
 void check_schedule(const TrainFlags& flags);
 // That the optimizer and the precision of the plan, wherever they come from, know what was set for them. `json`: the plan's text.
 void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json, uint32_t task);   // STW_TASK_*, the model's
+// That evaluations of the model have the --metric.
+void check_metric(const TrainFlags& flags, uint32_t task, std::span<const std::string> labels);
 // Of a run that goes on: checkpoints know how many labels there are, but not what they are called.
 void check_labels_of_run(const TrainFlags& flags, const Model& model);
 

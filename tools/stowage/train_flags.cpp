@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "best.h"
 #include "commands.h"
 #include "foreign_file.h"
 #include "number_checks.h"
@@ -73,6 +74,22 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                      "Batches of an evaluation; 0: none, and all of --data is trained on. Default: 20, and of a classifier at the end all that there are.")
       ->check(whole_number(0))
       ->type_name("N");
+  command.add_flag("--keep-best", flags.run.keeps_best,
+                   "Write the weights of the best evaluation, which are kept in checkpoints/best.stw, not those of the last step.");
+  command.add_option("--patience", flags.run.patience, "End the run after N evaluations in a row that are no better than the best one.")
+      ->check(positive())
+      ->type_name("N");
+  command.add_option("--metric", flags.run.metric,
+                     "Which evaluation is the best one, by the names of metrics.jsonl: the one with the smallest loss, rmse, mse or mae, or with\n"
+                     "the largest of the others. Default: loss.")
+      ->check(CLI::IsMember(metric_names()))
+      ->type_name("NAME");
+  command.add_option("--keep", flags.run.keep, "Keep the last N checkpoints in checkpoints, too, each by its batches. Default: the last one alone is kept.")
+      ->check(positive())
+      ->type_name("N");
+  command.add_option("--tensorboard", flags.run.event_folder, "A folder for TensorBoard, to write losses, rates and metrics into.")
+      ->check(not_empty())
+      ->type_name("FOLDER");
   command
       .add_option("--deterministic-check", flags.run.check_every,
                   "Make every N-th step twice, from the same checkpoint, and compare all bytes. Default: none.")

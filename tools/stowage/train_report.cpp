@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "files.h"
 #include "messages.h"
+#include "model_card.h"
 #include "pairs.h"
 #include "units.h"
 
@@ -97,6 +100,29 @@ std::string left_out_line(const ExampleCounts& counts) {
   return left_out(counts) == 0 ? std::string() : fmt::format("{{\"step\":0,{}}}\n", left_out_members(counts));
 }
 
+std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
+                                                              const std::string& json, const stw_progress& end) {
+  const stw_model_info about = query(model);
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  const stw_dataset_info tokens = query(data.dataset);
+  DataFlags named = flags.data;
+  named.path = name(flags.data.path);
+  std::vector<std::pair<std::string, std::string>> rows;
+  const std::vector<std::string> labels = labels_of(model);
+  constexpr size_t most = 20;
+  if (about.task == STW_TASK_NUMBER) rows.emplace_back("numbers", grouped(about.labels));
+  else if (!labels.empty()) rows.emplace_back("labels", grouped(about.labels) + (labels.size() <= most ? fmt::format(": {}", fmt::join(labels, ", ")) : ""));
+  if (about.adapter_rank) rows.emplace_back("adapters", fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank, grouped(about.trainable), grouped(about.parameters)));
+  rows.emplace_back("data", fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
+                                        apart.dataset ? fmt::format("{} held out in {}", grouped(query(apart.dataset).evaluation_tokens), name(flags.evaluation)) : held_out_part(named, data, about)));
+  rows.emplace_back("steps", fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step), grouped(plan.global_batch), grouped(plan.sequence), flags.schedule));
+  rows.emplace_back("numerics", fmt::format("{}, {} with {}-bit states, {} kernels, seed {}", precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
+                                            json_string(json, "numerics", "kernels").value_or("CPU"), flags.model.seed));
+  if (const std::string preference = preference_of(json); preference != "none") rows.emplace_back("preference", preference);
+  rows.emplace_back("memory", fmt::format("{} of a budget of {}", human_bytes(plan.peak), human_bytes(plan.budget)));
+  return rows;
+}
+
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
   if (!after) return;
   const uint64_t measured = after > before ? after - before : 0;
@@ -115,6 +141,7 @@ void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, co
   for (const std::string& file : out.files())
     if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
   names.insert(names.end(), copied.begin(), copied.end());
+  if (is_card_of_run(out.card())) names.push_back("README.md");
   tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data.h"
@@ -17,7 +18,9 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
                     const std::string& json);
 // What metrics say before the first step of examples that are left out; empty where there are none.
 std::string left_out_line(const ExampleCounts& counts);
-
+// For the table of the model card: what the run was.
+std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
+                                                              const std::string& json, const stw_progress& end);
 // Bytes that the process has taken from `before` to `after` beside those of the plan; nothing where they are not known (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
 void tell_interrupted(const TrainFlags& flags, const stw_progress& now);

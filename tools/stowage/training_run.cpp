@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "checkpoint_header.h"
 #include "evaluation_line.h"
 #include "files.h"
 #include "units.h"
@@ -94,6 +97,7 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
   if (start_.batches > 0) interrupt_.saved();   // what it goes on from
+  if (!settings.event_folder.empty()) events_.emplace(settings.event_folder, start_.batches > 0 ? start_.step + 1 : 0);
 }
 
 stw_progress TrainingRun::progress() const { return progress_of(trainer_); }
@@ -104,13 +108,20 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   self.skipped_ = now->skipped;
   self.lost_batches_ = skipped && now->skip_reason == STW_SKIP_NOT_FINITE ? self.lost_batches_ + 1 : 0;
   self.metrics_.step(*now, skipped);
+  if (self.events_ && !skipped) {
+    self.events_->add(now->step, "train/loss", now->loss);
+    self.events_->add(now->step, "train/grad_norm", now->grad_norm);
+    self.events_->add(now->step, "train/lr", now->learning_rate);
+    if (self.learned_ == Learned::pairs) self.events_->add(now->step, "train/accuracy", now->accuracy);
+    self.has_lost_events_ = !self.events_->write();
+  }
   self.line_.step(*now);
   if (!skipped && now->step == self.start_.step + 1) self.tell_rate(*now);
   if (skipped)
     self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
                                self.is_fp16_ ? fmt::format("; the loss scale is {:g}", now->loss_scale) : "",
                                grouped(now->skipped)));
-  return self.interrupt_.requested() || self.metrics_.has_failed() || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
+  return self.interrupt_.requested() || self.metrics_.has_failed() || self.has_lost_events_ || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
 }
 
 void TrainingRun::tell_rate(const stw_progress& now) {
@@ -165,6 +176,7 @@ bool TrainingRun::train_until(uint64_t batches, bool told) {
     if (!interrupt_.requested()) call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
     interrupt_.cancels(nullptr);
     metrics_.check();
+    if (has_lost_events_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
     if (lost_batches_ == diverged_batches)
       throw Failure(exit_failed, fmt::format("the last {} batches changed nothing, for their loss or gradients are not finite: the run has diverged; a smaller --lr, or a "
                                              "longer --warmup, may keep it from that", lost_batches_));
@@ -200,7 +212,9 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
 
 void TrainingRun::evaluate(bool is_last) {
   const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_samples + global_batch_ - 1) / global_batch_;
-  const uint64_t count = is_last && learned_ != Learned::tokens && settings_.evaluates_all ? all : settings_.evaluation_batches;
+  // Evaluations that are compared go over the same.
+  const bool takes_all = learned_ != Learned::tokens && settings_.evaluates_all && (is_last || compares()), needs_all = compares() && metric_row(settings_.metric).needs_answers;
+  const uint64_t count = takes_all || needs_all ? all : settings_.evaluation_batches;
   Evaluation evaluation;
   interrupt_.cancels(trainer_);
   try {
@@ -221,16 +235,49 @@ void TrainingRun::evaluate(bool is_last) {
     evaluation_loss_ = evaluation.loss;
     metrics_.evaluation(progress().step, evaluation);
     metrics_.check();
+    if (events_) write_events(evaluation);
   } catch (const Failure& failure) {
     rescue(failure);
   }
-  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), evaluation.loss, quality_of(evaluation)));
+  const BestEvaluation now = compares() ? best() : BestEvaluation();
+  const bool is_best = now.best && now.after == 0;
+  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({}){}", grouped(progress().batches), evaluation.loss, quality_of(evaluation), is_best ? ", the best so far" : ""));
+  if (is_best && settings_.keeps_best) keep_best();
+}
+
+void TrainingRun::write_events(const Evaluation& evaluation) {
+  const uint64_t step = progress().step;
+  events_->add(step, "eval/loss", evaluation.loss);
+  for (const auto& [name, value] : {std::pair{"eval/accuracy", evaluation.accuracy}, {"eval/rmse", evaluation.rmse}})
+    if (value) events_->add(step, name, *value);
+  for (const auto& [name, value] : evaluation.figures) events_->add(step, "eval/" + name, value);
+  if (!events_->write()) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
+}
+
+BestEvaluation TrainingRun::best() const { return best_evaluation(read_text(folder_.metrics()), metric_row(settings_.metric), best_from_); }
+
+void TrainingRun::keep_best() {
+  if (saved_batches_ != progress().batches) save();
+  if (!folder_.keep_best()) long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.best_checkpoint().c_str(), error); });
+}
+
+// A run may have ended between the line that tells of its best evaluation and its checkpoint: then it goes on from there.
+void TrainingRun::find_best() {
+  const BestEvaluation of_run = best();
+  if (!settings_.keeps_best || !of_run.best) return;
+  const auto header = is_there(folder_.best_checkpoint()) ? checkpoint_header(folder_.best_checkpoint()) : std::nullopt;
+  if (header && json_whole(*header, "", "step") == of_run.best->step) return;
+  if (of_run.best->step == start_.step) return keep_best();
+  best_from_ = start_.step;
+  line_.say(fmt::format("the weights of the best evaluation so far, at step {}, were not kept: it does not count", grouped(of_run.best->step)));
 }
 
 void TrainingRun::save() {
   long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
   saved_ = Clock::now();
   saved_batches_ = progress().batches;
+  if (settings_.keep > 0 && !folder_.keep_checkpoint(saved_batches_, settings_.keep))
+    long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.kept_checkpoint(saved_batches_).c_str(), error); });
   interrupt_.saved();
   folder_.forget_replaced();
 }
@@ -238,23 +285,26 @@ void TrainingRun::save() {
 bool TrainingRun::run() {
   const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
+  if (start_.batches > 0) find_best();
   if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
-  while (batches < settings_.steps && !interrupt_.requested()) {
+  bool ends_early = has_lost_patience();
+  while (batches < settings_.steps && !interrupt_.requested() && !ends_early) {
     if (check_.due(batches))
       check_.run([&] { return train_until(batches + 1, false); }, [&] { return train_until(batches + 1); });
     else
       train_until(next_event(batches));
     batches = progress().batches;
     if (evaluates && evaluation_due(batches) && !interrupt_.requested()) evaluate();
-    if (save_due(batches)) save();
+    if (save_due(batches) && saved_batches_ != batches) save();
+    ends_early = has_lost_patience();
   }
-  evaluation_loss_.reset();
+  if (!ends_early) evaluation_loss_.reset();
   has_evaluated_ = false;
   if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
   save();   // before what may still fail, or be killed
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate(true);
-  return batches == settings_.steps && (has_evaluated_ || !evaluates);
+  return ends_early || (batches == settings_.steps && (has_evaluated_ || !evaluates));
 }
 
 }  // namespace command

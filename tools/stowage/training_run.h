@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "answers.h"
+#include "best.h"
+#include "event_file.h"
 #include "handles.h"
 #include "interrupt.h"
 #include "metrics.h"
@@ -33,6 +35,11 @@ struct RunSettings {
   bool evaluates_all = false;      // after the last batch a classifier or a preference on all that is held out, however many batches that are
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
   uint64_t check_every = 0;        // batches; 0: no step is made twice
+  std::string metric = "loss";     // which evaluation is the best one
+  bool keeps_best = false;         // the checkpoint of that one is kept, and its weights are the run's result
+  std::optional<uint64_t> patience;   // evaluations without a better one after which the run ends; unset: it does not
+  uint64_t keep = 0;               // checkpoints that are kept beside the last one; 0: none
+  std::string event_folder;        // of TensorBoard; empty: none
   std::string schedule_change;     // of a run that goes on with another schedule: what has changed; else empty
   std::optional<double> rate_before;   // of the last step that it made
 };
@@ -66,6 +73,10 @@ class TrainingRun {
   int exit_code() const { return interrupt_.exit_code(); }
   // Of the evaluation after the last step, where there was one.
   std::optional<double> evaluation_loss() const { return evaluation_loss_; }
+  // By the metrics, as they are now.
+  BestEvaluation best() const;
+  // Whether it ended for want of a better evaluation.
+  bool has_lost_patience() const { return settings_.patience && best().after >= *settings_.patience; }
   // How many of the last batches had a loss or gradient that is not finite, one after the other.
   uint64_t lost_batches() const { return lost_batches_; }
 
@@ -87,6 +98,10 @@ class TrainingRun {
   Evaluation evaluation_of(uint64_t batches);
   bool has_accuracy() const { return learned_ != Learned::tokens && learned_ != Learned::numbers; }
   void save();
+  bool compares() const { return settings_.keeps_best || settings_.patience; }
+  void keep_best();        // what the trainer is now
+  void find_best();        // of a run that goes on
+  void write_events(const Evaluation& evaluation);
 
   const RunSettings& settings_;
   const RunFolder& folder_;
@@ -106,6 +121,9 @@ class TrainingRun {
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;
   bool has_evaluated_ = false;   // after the last step, also where there was no target
+  uint64_t best_from_ = 0;   // steps before do not count
+  std::optional<EventFile> events_;
+  bool has_lost_events_ = false;
 };
 
 }  // namespace command

@@ -173,7 +173,7 @@ class DataFilesTest(CommandTest):
         for name, more in (("ids.bin", []), ("ids.dat", ["--data-format", "tokens"])):
             content = b"".join(i.to_bytes(2, "little") for i in range(256)) * 4
             said = self.run_command("train", *SHORT, "--out", self.path("of-" + name), *more, "--data", self.write(name, content)).stdout
-            self.assertIn("922 tokens to train on, 102 held out; read as token ids", said)
+            self.assertIn("1,024 tokens to train on, none held out; read as token ids", said)
         self.assertEqual(self.weights("of-ids.dat"), self.weights("of-ids.bin"))
         ids = [self.write("1.bin", bytes(400)), self.write("2.bin", bytes(401))]
         self.refused("train", *SHORT, "--out", self.path("run"), "--data", *ids, says=["2.bin: expected token ids of 2 bytes each, found 401 bytes"])

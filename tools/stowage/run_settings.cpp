@@ -101,10 +101,10 @@ void check_sum(const std::string& text, const std::string& path) {
     throw Failure(exit_failed, fmt::format("{}: damaged, or changed since the run wrote it: its checksum is another one", path));
 }
 
-// For each option in the text of settings.json: option(reader, name), which reads its values. Answers what the run was trained on, and in `files`
+// For each option in the text of settings.json: option(reader, name), which reads its values. Answers what the run was trained on, and in `recorded`
 // the names and checksums of the run's other files.
 template <class Option>
-std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const Option& option, std::vector<std::pair<std::string, std::string>>* files = nullptr) {
+std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const Option& option, std::vector<std::pair<std::string, std::string>>* recorded = nullptr) {
   check_sum(text, path);
   std::optional<uint64_t> data;
   JsonReader reader(text, path + ": damaged");
@@ -121,7 +121,7 @@ std::optional<uint64_t> for_options(const std::string& text, const std::string& 
     } else if (key == "files") {
       reader.object([&](const std::string& name) {
         std::string checksum = reader.text();
-        if (files) files->emplace_back(name, std::move(checksum));
+        if (recorded) recorded->emplace_back(name, std::move(checksum));
       });
     } else if (key == "checksum") {
       reader.text();

@@ -207,6 +207,18 @@ class BestTest(CommandTest):
         for part in ("# run", "| labels | 2: air, sea |", "| data | table.csv: ", "| steps | 10 of 4 samples of 32 tokens, cosine schedule |", "fp32, adamw", "64 MiB", "| evaluation on table.csv | loss "):
             self.assertIn(part, text)
         self.assertNotIn(str(self.folder), card)
+        # The Hub's cache names a model. What a config says of itself names the model that its author began with.
+        for folder, front_matter in (("models--owner--name/snapshots/1", 'base_model: "owner/name"'), ("plain", None)):
+            shutil.copytree(self.folder / "run", self.folder / folder)
+            config = json.loads(self.read("run", "config.json"))
+            self.write(folder + "/config.json", json.dumps(config | {"_name_or_path": "someone/else"}))
+            self.run_command("train", *SMALL[2:-2], "--model", self.path(folder), "--data", self.table(), "--out", self.path("after"), "--steps", 1, "--overwrite")
+            card = self.read("after", "README.md")
+            self.assertNotIn("someone/else", card)
+            if front_matter:
+                self.assertIn(front_matter, card)
+            else:
+                self.assertNotIn("base_model", card)
         # A card of one's own stays.
         self.write("own/README.md", "# My model\n")
         self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("own"), "--steps", 2)

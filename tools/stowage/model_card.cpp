@@ -70,8 +70,7 @@ std::string name_on_hub(const std::string& model) {
     if (const size_t between = name.find("--"); between != std::string::npos) name.replace(between, 2, "/");
     if (is_name_on_hub(name)) return name;
   }
-  const std::string name = json_string(read_text_if_there(path + "/config.json").value_or(""), "", "_name_or_path").value_or("");
-  return is_name_on_hub(name) ? name : "";
+  return "";   // a config's _name_or_path is what its author began with, which is another model
 }
 
 std::string model_card(const ModelCard& card) {

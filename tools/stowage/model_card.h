@@ -22,7 +22,7 @@ struct ModelCard {
 // Whether a run wrote the README.md there, and nobody has taken its line away that says so.
 bool is_card_of_run(const std::string& path);
 std::string model_card(const ModelCard& card);
-// The name on the Hub of a model in a folder, as its config or the Hub's cache has it; empty where nothing tells.
+// The name on the Hub of a model in a folder, as the path of the Hub's cache has it; empty where that does not tell.
 std::string name_on_hub(const std::string& model);
 
 }  // namespace command

@@ -15,7 +15,7 @@ import (
 // DatasetOptions are stw_dataset_options.
 type DatasetOptions struct {
 	Tokenizer   Tokenizer
-	TokenType   TokenType // of ids; TokenTypeAuto refuses a file whose numbers look like those of another type
+	TokenType   TokenType // how ids are stored; TokenTypeAuto refuses a file that looks like another type
 	Vocabulary  uint64    // every id must be smaller
 	Sequence    uint64    // tokens of a sample
 	Seed        *uint64   // of the windows; nil: 1337

@@ -5,6 +5,7 @@
 #include "planner/pack/choices.h"
 #include "planner/pack/constraints.h"
 #include "planner/pack/sections.h"
+#include "planner/pack/status.h"
 #include "planner/sizes.h"
 
 namespace stw {
@@ -426,14 +427,7 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
   for (size_t i = 0; i < bodies.size(); ++i) packing.offsets[bodies[i].source] = static_cast<uint64_t>(best.offsets[i]);
   packing.height = static_cast<uint64_t>(best.height);
   packing.bound = static_cast<uint64_t>(bound);
-  if (options.capacity != 0 && packing.bound > options.capacity)
-    packing.status = PackStatus::infeasible;
-  else if (packing.height == packing.bound && packing.height < size_limit)
-    packing.status = PackStatus::optimal;
-  else if (packing.height < size_limit && (options.capacity == 0 || packing.height <= options.capacity))
-    packing.status = PackStatus::fits;
-  else
-    packing.status = PackStatus::unknown;
+  packing.status = status_of(packing, options.capacity);
   return packing;
 }
 

@@ -6,6 +6,7 @@
 #include "planner/pack/greedy.h"
 #include "planner/pack/search.h"
 #include "planner/pack/sections.h"
+#include "planner/pack/status.h"
 #include "planner/sizes.h"
 
 namespace stw {
@@ -85,6 +86,13 @@ void lower(Part& part, uint64_t enough, uint64_t enough_of_greedy, uint64_t node
 
 }  // namespace
 
+PackStatus status_of(const Packing& packing, uint64_t capacity) {
+  if (capacity != 0 && packing.bound > capacity) return PackStatus::infeasible;
+  if (packing.height < size_limit && packing.height == packing.bound) return PackStatus::optimal;
+  if (packing.height < size_limit && (capacity == 0 || packing.height <= capacity)) return PackStatus::fits;
+  return PackStatus::unknown;
+}
+
 Packing pack(const std::vector<Interval>& intervals, const PackOptions& options) {
   const Sections sections = sections_of(intervals);
   Packing packing;
@@ -126,14 +134,7 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
 
   for (size_t i = 0; i < sections.blocks.size(); ++i)
     packing.offsets[static_cast<size_t>(sections.source[i])] = greedy.offsets[i];
-  if (options.capacity != 0 && packing.bound > options.capacity)
-    packing.status = PackStatus::infeasible;
-  else if (packing.height == packing.bound && packing.height < size_limit)
-    packing.status = PackStatus::optimal;
-  else if (packing.height < size_limit && (options.capacity == 0 || packing.height <= options.capacity))
-    packing.status = PackStatus::fits;
-  else
-    packing.status = PackStatus::unknown;
+  packing.status = status_of(packing, options.capacity);
   return packing;
 }
 

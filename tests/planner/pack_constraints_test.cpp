@@ -7,6 +7,7 @@
 
 #include "planner/pack/constraints.h"
 #include "planner/sizes.h"
+#include "tests/planner/pack_status.h"
 
 namespace stw {
 namespace {
@@ -50,14 +51,7 @@ std::string complaint(const Buffers& buffers, const Rules& rules, const Packing&
       if (overlap(buffers, rules, i, p.offsets[i], k, p.offsets[k])) return std::to_string(i) + " and " + std::to_string(k) + " overlap";
   }
   if (p.height != height) return "the height is " + std::to_string(height);
-  const bool within = capacity == 0 || height <= capacity;
-  switch (p.status) {
-    case PackStatus::optimal: return within && p.bound == height ? "" : "not optimal";
-    case PackStatus::fits: return within && p.bound < height ? "" : "does not fit";
-    case PackStatus::infeasible: return capacity && p.bound > capacity && height > capacity ? "" : "not infeasible";
-    case PackStatus::unknown: return capacity && !within && p.bound <= capacity ? "" : "not unknown";
-  }
-  return "no status";
+  return wrong_status(p, height, capacity);
 }
 
 bool is_reachable(const Buffers& buffers, const Rules& rules, uint64_t capacity, std::vector<uint64_t>& offsets) {

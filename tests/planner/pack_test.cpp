@@ -8,6 +8,7 @@
 #include <string>
 
 #include "planner/sizes.h"
+#include "tests/planner/pack_status.h"
 
 namespace stw {
 namespace {
@@ -43,14 +44,7 @@ std::string complaint(const Intervals& intervals, const Packing& p, uint64_t cap
   }
   if (p.height != height) return "the height is " + std::to_string(height);
   if (p.bound < live_maximum(intervals)) return "the bound is below what lives at once";
-  const bool within = capacity == 0 || height <= capacity;
-  switch (p.status) {
-    case PackStatus::optimal: return within && p.bound == height ? "" : "not optimal";
-    case PackStatus::fits: return within && p.bound < height ? "" : "does not fit";
-    case PackStatus::infeasible: return capacity && p.bound > capacity && height > capacity ? "" : "not infeasible";
-    case PackStatus::unknown: return capacity && !within && p.bound <= capacity ? "" : "not unknown";
-  }
-  return "no status";
+  return wrong_status(p, height, capacity);
 }
 
 Packing packed(const Intervals& intervals, uint64_t capacity, uint64_t node_limit) {

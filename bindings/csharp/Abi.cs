@@ -221,9 +221,9 @@ internal static unsafe class Abi
         /// <summary>errno or cudaError_t, else 0</summary>
         public int native_code;
         public uint reserved;
-        /// <summary>3xxx</summary>
+        /// <summary>for the codes 3000 to 3999</summary>
         public ulong bytes_needed;
-        /// <summary>3xxx</summary>
+        /// <summary>for the codes 3000 to 3999</summary>
         public ulong bytes_available;
         /// <summary>one line</summary>
         public fixed byte message[480];
@@ -244,11 +244,11 @@ internal static unsafe class Abi
         /// <summary>STW_UNIT_*</summary>
         public uint unit;
         public uint reserved;
-        /// <summary>of `unit`; where nothing is under way, of the last call</summary>
+        /// <summary>finished work, counted in `unit`. When no call is in progress: that of the last call</summary>
         public ulong done;
-        /// <summary>0: unknown</summary>
+        /// <summary>all work of the call, counted in `unit`; 0: unknown</summary>
         public ulong total;
-        /// <summary>of the whole, 0 to 1; within a micro-step it follows the ops (CPU). 0 where the total is unknown</summary>
+        /// <summary>share of the work that is done, 0 to 1. Within a micro-step it follows the ops (CPU). 0 if the total is unknown</summary>
         public double share;
 
         /// <summary>Zero, but for its size.</summary>
@@ -264,10 +264,11 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_INTERVAL</summary>
         public uint set_mask;
-        /// <summary>NULL: the host polls by stw_watch_query, or only cancels</summary>
+        /// <summary>NULL: the host polls with stw_watch_query, or only cancels</summary>
         public IntPtr notify;
+        /// <summary>passed to `notify`</summary>
         public void* user;
-        /// <summary>between two calls of `notify`; a call that takes no longer is not told of. Unset: 100; 0: after every piece</summary>
+        /// <summary>shortest time between two calls of `notify`. A long call that takes less time is not reported. Unset: 100. 0: `notify` is called after every piece of work</summary>
         public uint interval_milliseconds;
         public uint reserved;
 
@@ -282,30 +283,31 @@ internal static unsafe class Abi
     public struct stw_device_options
     {
         public uint struct_size;
-        /// <summary>STW_BACKEND_*; auto: CUDA where there is one, else the CPU</summary>
+        /// <summary>STW_BACKEND_*; auto: CUDA if there is a CUDA device, else the CPU</summary>
         public uint backend;
-        /// <summary>of several CUDA devices</summary>
+        /// <summary>number of the CUDA device if there are several</summary>
         public int ordinal;
-        /// <summary>CPU: threads that compute, the caller's included; 0: one for each processor. CUDA: that draw random weights or quantize, while a trainer is created or calibrated</summary>
+        /// <summary>CPU: threads that compute, including the caller's; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated</summary>
         public uint threads;
-        /// <summary>CPU: STW_ISA_*; auto: the widest that runs here. No bit depends on it.</summary>
+        /// <summary>CPU: STW_ISA_*; auto: the widest that runs here. No trained bit depends on it.</summary>
         public uint isa;
-        /// <summary>0: STW_LOG_WARNING</summary>
+        /// <summary>STW_LOG_*; 0: STW_LOG_WARNING</summary>
         public int log_level;
-        /// <summary>CUDA: the host's stream, of the device's primary context; NULL: one of the library's</summary>
+        /// <summary>CUDA: the host's stream, of the device's primary context; NULL: the library makes one</summary>
         public void* stream;
+        /// <summary>NULL: messages are kept for stw_device_next_log only</summary>
         public IntPtr log;
         public void* log_user;
-        /// <summary>both or none</summary>
+        /// <summary>set both `allocate` and `release`, or neither</summary>
         public IntPtr allocate;
         public IntPtr release;
         public void* memory_user;
-        /// <summary>NULL: a pool of the library's that sleeps when idle</summary>
+        /// <summary>NULL: the library uses its own pool of threads, which sleeps when it is idle</summary>
         public IntPtr run;
         public void* run_user;
-        /// <summary>CUDA: the path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: what the system finds. Copied.</summary>
+        /// <summary>CUDA: path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: the one that the system finds. The text is copied.</summary>
         public byte* cublaslt;
-        /// <summary>CUDA: the path of a libcudnn.so.9 (9.15.1 on), for STW_ATTENTION_CUDNN; the same</summary>
+        /// <summary>CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW_ATTENTION_CUDNN; NULL: the one that the system finds. The text is copied.</summary>
         public byte* cudnn;
 
         /// <summary>Zero, but for its size.</summary>
@@ -319,23 +321,24 @@ internal static unsafe class Abi
     public struct stw_device_info
     {
         public uint struct_size;
+        /// <summary>STW_BACKEND_CPU or STW_BACKEND_CUDA</summary>
         public uint backend;
         /// <summary>bytes</summary>
         public ulong memory_total;
-        /// <summary>CPU: what the system says is available; CUDA: 0 in stw_device_at</summary>
+        /// <summary>bytes. CPU: as the system reports available memory. CUDA: 0 in stw_device_at</summary>
         public ulong memory_free;
-        /// <summary>CUDA</summary>
+        /// <summary>CUDA: compute capability</summary>
         public int compute_major;
-        /// <summary>CUDA</summary>
+        /// <summary>CUDA: compute capability</summary>
         public int compute_minor;
-        /// <summary>CPU</summary>
+        /// <summary>CPU: threads that compute</summary>
         public uint threads;
-        /// <summary>CPU</summary>
+        /// <summary>CPU: STW_ISA_* in use</summary>
         public uint isa;
         public fixed byte name[64];
-        /// <summary>of the embedded profiles the one to plan with: stw_plan_options.device</summary>
+        /// <summary>name of the embedded profile to plan with: stw_plan_options.device</summary>
         public fixed byte profile[24];
-        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts, up to three quarters of that; 0 where the driver does not tell, and in stw_device_at</summary>
+        /// <summary>CUDA: bytes that the open device's context already takes out of a plan's reserve, at most three quarters of that reserve. 0 if the driver does not tell, and in stw_device_at</summary>
         public ulong memory_reserved;
 
         /// <summary>Zero, but for its size.</summary>
@@ -350,10 +353,11 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint reserved;
-        /// <summary>its number, as the system knows it; a container may see another one</summary>
+        /// <summary>process number as the system knows it; inside a container it may be another one</summary>
         public ulong process;
+        /// <summary>device memory that the process holds</summary>
         public ulong bytes;
-        /// <summary>of the program, "" where that is unknown; cut where it is longer</summary>
+        /// <summary>name of the program, cut to fit; "" if it is unknown</summary>
         public fixed byte name[64];
 
         /// <summary>Zero, but for its size.</summary>
@@ -369,10 +373,11 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_LOG_*</summary>
         public int level;
-        /// <summary>1, 2, ... in the order they were written; 0: there is none</summary>
+        /// <summary>1, 2, ... in the order in which messages were written; 0: there is no message</summary>
         public ulong number;
+        /// <summary>the part of the library that wrote it</summary>
         public fixed byte component[32];
-        /// <summary>cut where it is longer</summary>
+        /// <summary>cut to fit</summary>
         public fixed byte text[224];
 
         /// <summary>Zero, but for its size.</summary>
@@ -386,36 +391,37 @@ internal static unsafe class Abi
     public struct stw_model_options
     {
         public uint struct_size;
+        /// <summary>STW_SET_DROPOUT, STW_SET_MODEL_SEED</summary>
         public uint set_mask;
         /// <summary>a folder with config.json, a config.json, or the name of a preset such as "nano"</summary>
         public byte* source;
-        /// <summary>instead of source: the text of a config.json; not terminated, config_json_size bytes</summary>
+        /// <summary>instead of source: the text of a config.json, config_json_size bytes long; it needs no zero byte at its end</summary>
         public byte* config_json;
         public UIntPtr config_json_size;
-        /// <summary>a .safetensors file, or a folder with one or with an index (of several files without an index the one named model.safetensors); NULL: those of the source folder if it has any, else random values drawn from `seed`</summary>
+        /// <summary>a .safetensors file, or a folder that has one or has an index. If a folder has several files and no index, the file named model.safetensors is read. NULL: the weights of the source folder; if it has none, random values drawn from `seed`</summary>
         public byte* weights;
         /// <summary>unset: 1337</summary>
         public ulong seed;
-        /// <summary>replaces all rates of the config; unset: those</summary>
+        /// <summary>replaces all dropout rates of the config; unset: the config's rates</summary>
         public float dropout;
         public uint reserved;
-        /// <summary>a folder of adapters to go on with, for the model in `source`; NULL: none</summary>
+        /// <summary>a folder of adapters to continue, for the model in `source`; NULL: none</summary>
         public byte* adapter;
-        /// <summary>new ones: which matrices have one: the last parts of their modules' names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear</summary>
+        /// <summary>new adapters: the matrices that get one, by the last parts of their modules' names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear</summary>
         public byte* adapter_targets;
-        /// <summary>new ones: rows of A and columns of B; 0: no new ones. A is drawn from `seed`, B is 0</summary>
+        /// <summary>new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from `seed`, B is 0</summary>
         public uint adapter_rank;
         /// <summary>STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank)</summary>
         public uint adapter_flags;
-        /// <summary>scale = alpha / rank; 0: twice the rank</summary>
+        /// <summary>scale = alpha / rank; 0: alpha is twice the rank</summary>
         public float adapter_alpha;
-        /// <summary>of what A reads, while it is trained</summary>
+        /// <summary>dropout rate of the input of A during training</summary>
         public float adapter_dropout;
-        /// <summary>label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ...</summary>
+        /// <summary>label_count different UTF-8 names; NULL: the names of the model, else "LABEL_0", "LABEL_1", ...</summary>
         public byte** label_names;
-        /// <summary>0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already</summary>
+        /// <summary>0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the model already has</summary>
         public UIntPtr label_count;
-        /// <summary>STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task (problem_type) has that one. MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): what the weights lack of its head is drawn from `seed` where the config is not of such a model, and a head for next sentences (BertForPreTraining) is left out. LANGUAGE_MODEL is the body of an encoder</summary>
+        /// <summary>STW_TASK_*. A task with labels needs label_count if the config has no labels. If the config states its task (problem_type), no other task is possible. MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that the weights lack are drawn from `seed`, and a head for next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE_MODEL means its body without a head</summary>
         public uint task;
         public uint reserved_end;
 
@@ -431,32 +437,33 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint layers;
-        /// <summary>tied ones counted once</summary>
+        /// <summary>number of parameters; tied ones are counted once</summary>
         public ulong parameters;
+        /// <summary>number of parameters that are trained</summary>
         public ulong trainable;
         public ulong vocabulary;
-        /// <summary>longest sequence</summary>
+        /// <summary>longest sequence, in tokens</summary>
         public ulong positions;
-        /// <summary>1: read from files; 0: drawn from the seed</summary>
+        /// <summary>1: weights come from files; 0: they are drawn from the seed</summary>
         public uint has_weights;
         public uint width;
-        /// <summary>its model_type: "gpt2", "llama", "gemma3_text", …</summary>
+        /// <summary>the config's model_type: "gpt2", "llama", "gemma3_text", …</summary>
         public fixed byte architecture[32];
         /// <summary>0: there are no adapters</summary>
         public uint adapter_rank;
-        /// <summary>1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales)</summary>
+        /// <summary>1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with nested scales)</summary>
         public uint has_codes;
-        /// <summary>of a classifier; 0: a language model</summary>
+        /// <summary>number of a classifier's labels; 0: the model is not a classifier</summary>
         public ulong labels;
-        /// <summary>of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last token before it; -1: none</summary>
+        /// <summary>from the config; -1: none. transformers takes tokens of this id at the end of a text for padding, and classifies the text by the last token before them</summary>
         public long padding_token;
-        /// <summary>1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole</summary>
+        /// <summary>1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a text as a whole</summary>
         public uint generates;
-        /// <summary>types of tokens that the model tells apart, such as those of a first and of a second text; 0: none</summary>
+        /// <summary>number of token types that the model distinguishes, such as those of a first and of a second text; 0: none</summary>
         public uint token_types;
-        /// <summary>STW_TASK_*; an encoder of STW_TASK_LANGUAGE_MODEL has no head, and is trained with a task that gives it one</summary>
+        /// <summary>STW_TASK_*. An encoder with STW_TASK_LANGUAGE_MODEL has no head; to train it, choose a task that gives it one</summary>
         public uint task;
-        /// <summary>1: weights were read from files, and of the head some were drawn from the seed</summary>
+        /// <summary>1: weights were read from files, but at least a part of the head was drawn from the seed</summary>
         public uint head_is_new;
 
         /// <summary>Zero, but for its size.</summary>
@@ -470,6 +477,7 @@ internal static unsafe class Abi
     public struct stw_tensor_info
     {
         public uint struct_size;
+        /// <summary>number of dimensions, at most 4</summary>
         public uint ndim;
         /// <summary>as in the weight files; lives as long as the model</summary>
         public byte* name;
@@ -487,16 +495,16 @@ internal static unsafe class Abi
     public struct stw_parameter_group
     {
         public uint struct_size;
-        /// <summary>STW_SET_GROUP_*: zeros that the group means; what is unset stays as it is</summary>
+        /// <summary>STW_SET_GROUP_*: the fields whose zero is meant. Unset fields change nothing</summary>
         public uint set_mask;
         public byte* pattern;
-        /// <summary>1: frozen; 0: trained, although a group before it says otherwise</summary>
+        /// <summary>1: frozen; 0: trained, even if an earlier group says otherwise</summary>
         public uint frozen;
-        /// <summary>32 or 8, although the others have 8 or 32; embeddings and tensors of less than 4096 elements keep 32</summary>
+        /// <summary>32 or 8, even if the plan's state_bits differ. Embeddings and tensors of less than 4096 elements keep 32</summary>
         public uint state_bits;
-        /// <summary>a factor of the run's</summary>
+        /// <summary>factor by which the run's learning rate is multiplied</summary>
         public double learning_rate;
-        /// <summary>instead of the trainer's, and of none for norms and biases</summary>
+        /// <summary>replaces the trainer's weight decay, and the 0 that norms and biases have</summary>
         public double weight_decay;
 
         /// <summary>Zero, but for its size.</summary>
@@ -512,59 +520,60 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_RESERVE</summary>
         public uint set_mask;
-        /// <summary>bounds the peak, as in stw_trainer_replan; 0: all that the device has: device_memory, or the profile's, or for a CPU what is available on this machine now</summary>
+        /// <summary>largest peak that the plan may reach. 0: all memory of the device, which is device_memory, else the profile's memory, else (CPU) the memory that is available on this machine now</summary>
         public ulong memory_bytes;
         /// <summary>samples of one optimizer step; required</summary>
         public ulong global_batch;
         /// <summary>tokens of a sample; 0: the model's positions, at most 1024</summary>
         public ulong sequence;
-        /// <summary>"cpu", or a profile's name such as "rtx4090"; NULL: "cpu"</summary>
+        /// <summary>"cpu", or the name of a profile such as "rtx4090"; NULL: "cpu"</summary>
         public byte* device;
-        /// <summary>bytes that are free there now: of a device that is open, memory_free + memory_reserved; 0: as memory_bytes says</summary>
+        /// <summary>bytes that are free on the device now. For an open device that is memory_free + memory_reserved of stw_device_info. 0: unknown, see memory_bytes</summary>
         public ulong device_memory;
-        /// <summary>taken off for what lies outside the arena; unset: the profile's (CPU: none)</summary>
+        /// <summary>part of the budget that is left for memory outside the arena; unset: the profile's reserve (CPU: none)</summary>
         public ulong reserve_bytes;
-        /// <summary>CPU: threads that will compute (scratch memory depends on it); 0: one a processor</summary>
+        /// <summary>CPU: threads that will compute, on which the size of scratch memory depends; 0: one for each processor</summary>
         public uint threads;
-        /// <summary>default: fp32 on the CPU, bf16 elsewhere</summary>
+        /// <summary>STW_PRECISION_*; default: fp32 on the CPU, bf16 elsewhere</summary>
         public uint precision;
+        /// <summary>STW_OPTIMIZER_*</summary>
         public uint optimizer;
-        /// <summary>STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed; AdamW and Lion have 8, for tensors of 4096 elements and more that are no embeddings</summary>
+        /// <summary>STW_STATES_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion support 8, for tensors of at least 4096 elements that are not embeddings</summary>
         public uint state_bits;
-        /// <summary>0: chosen</summary>
+        /// <summary>samples of one micro-step; 0: the planner chooses</summary>
         public uint micro_batch;
         /// <summary>STW_RECOMPUTE_*</summary>
         public uint recompute;
-        /// <summary>STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW_KERNELS_CUBLASLT, which is the default there then, or STW_KERNELS_CUBLASLT_WGMMA; other plans stay exact</summary>
+        /// <summary>STW_MODE_*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee up where kernels have a faster way: on CUDA devices with STW_KERNELS_CUBLASLT, which is then the default there, or STW_KERNELS_CUBLASLT_WGMMA. Other plans stay exact</summary>
         public uint mode;
-        /// <summary>STW_INPUT_*: what batches may bring beside tokens, targets and lengths</summary>
+        /// <summary>STW_INPUT_*: inputs that batches may have in addition to tokens, targets and lengths</summary>
         public uint inputs;
-        /// <summary>of host memory for what is offloaded; 0: nothing is</summary>
+        /// <summary>host memory that offloaded tensors may take; 0: nothing is offloaded</summary>
         public ulong host_bytes;
-        /// <summary>what stw_trainer_calibrate wrote; NULL: the device's embedded profile. A `device` that is NULL is then the profile's, another one than the profile's is refused.</summary>
+        /// <summary>the profile that stw_trainer_calibrate wrote; NULL: the device's embedded profile. If `device` is NULL, the profile's device is planned for. Another device is refused.</summary>
         public byte* profile;
-        /// <summary>bytes of it, a zero byte at the end not counted</summary>
+        /// <summary>bytes of `profile`, without a zero byte at the end</summary>
         public UIntPtr profile_size;
-        /// <summary>an array; of groups that name the same parameter later ones win. All have the struct_size of the first one.</summary>
+        /// <summary>an array. If several groups name a parameter, the later ones win. All elements have the struct_size of the first one.</summary>
         public stw_parameter_group* groups;
         public UIntPtr group_count;
-        /// <summary>STW_MASTER_*: what bf16 keeps of the fp32 value of a trained parameter</summary>
+        /// <summary>STW_MASTER_*</summary>
         public uint master;
-        /// <summary>STW_KERNELS_*: part of what a checkpoint must agree with</summary>
+        /// <summary>STW_KERNELS_*. A checkpoint can only be restored with the same ones</summary>
         public uint kernels;
         /// <summary>STW_GRADIENTS_*</summary>
         public uint gradients;
-        /// <summary>1: parameters of blocks are updated inside the backward pass, which keeps no gradients of them. The same bits as without clipping, but: the micro-batch is the global batch; no fp16, no gradients in bf16, no host memory, no gradient hook, clip_norm 0, no skipping of outliers; and a gradient that is not finite ends the run (STW_NON_FINITE) with parameters half updated: restore a checkpoint</summary>
+        /// <summary>1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch, clip_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no gradient hook. A gradient that is not finite ends the run (STW_NON_FINITE) with some parameters updated: restore a checkpoint</summary>
         public uint fused_update;
-        /// <summary>STW_ATTENTION_*: part of what a checkpoint must agree with</summary>
+        /// <summary>STW_ATTENTION_*. A checkpoint can only be restored with the same one</summary>
         public uint attention;
-        /// <summary>STW_QUANTIZE_*: the same</summary>
+        /// <summary>STW_QUANTIZE_*. A checkpoint can only be restored with the same one</summary>
         public uint quantize;
-        /// <summary>STW_QUANTIZE_INT8: so are the table that tokens look up and the head (not that of positions), for models with adapters, whatever their files have; auto: none. The same</summary>
+        /// <summary>for models with adapters. STW_QUANTIZE_INT8: the table that tokens look up and the head are int8, whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can only be restored with the same one</summary>
         public uint quantize_embeddings;
-        /// <summary>STW_PREFERENCE_*: the same</summary>
+        /// <summary>STW_PREFERENCE_*. A checkpoint can only be restored with the same one</summary>
         public uint preference;
-        /// <summary>of this call; NULL: none</summary>
+        /// <summary>reports and cancels this call; NULL: none</summary>
         public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -578,7 +587,7 @@ internal static unsafe class Abi
     public struct stw_plan_info
     {
         public uint struct_size;
-        /// <summary>0: nothing fits; minimum_bytes says what would</summary>
+        /// <summary>0: no plan fits; minimum_bytes is the budget that would be enough</summary>
         public uint fits;
         public ulong micro_batch;
         public ulong accumulation_steps;
@@ -594,40 +603,40 @@ internal static unsafe class Abi
         public ulong workspace;
         public ulong inputs;
         public ulong padding;
-        /// <summary>what a trainer allocates</summary>
+        /// <summary>bytes of device memory that a trainer allocates</summary>
         public ulong arena;
         /// <summary>peak = arena + reserve</summary>
         public ulong reserve;
         /// <summary>peak = arena + reserve</summary>
         public ulong peak;
         public ulong budget;
-        /// <summary>host memory that a trainer allocates besides, for what is offloaded</summary>
+        /// <summary>bytes of host memory that a trainer allocates for offloaded tensors</summary>
         public ulong host;
         /// <summary>smallest memory_bytes that works with these options</summary>
         public ulong minimum_bytes;
         public uint state_bits;
         public uint precision;
-        /// <summary>predicted</summary>
+        /// <summary>predicted by the cost model</summary>
         public double step_seconds;
-        /// <summary>predicted</summary>
+        /// <summary>predicted by the cost model</summary>
         public double tokens_per_second;
-        /// <summary>predicted</summary>
+        /// <summary>predicted by the cost model</summary>
         public double recompute_fraction;
         /// <summary>16 hexadecimal digits: XXH3-64 of the plan</summary>
         public fixed byte fingerprint[20];
-        /// <summary>1: no plan of these numerics is faster within the budget, by the cost model</summary>
+        /// <summary>1: by the cost model, no plan with these numerics is faster within the budget</summary>
         public uint proven;
-        /// <summary>none is faster than this</summary>
+        /// <summary>lower bound of the step time within the budget</summary>
         public double bound_seconds;
-        /// <summary>nor than this within any budget</summary>
+        /// <summary>lower bound of the step time for any budget</summary>
         public double unlimited_seconds;
-        /// <summary>with one GiB more and the same state format</summary>
+        /// <summary>step time with one GiB more and the same state format</summary>
         public double next_gib_seconds;
-        /// <summary>of a step, from host memory to the device and back</summary>
+        /// <summary>bytes that a step copies between host memory and the device, both directions together</summary>
         public ulong copied_bytes;
-        /// <summary>blocks whose feed-forward part runs in tiles of rows</summary>
+        /// <summary>number of blocks whose feed-forward part runs in tiles of rows</summary>
         public ulong tiled_blocks;
-        /// <summary>the fewest that a block's tiles are planned with; 0: no block has tiles</summary>
+        /// <summary>rows of the smallest tile that a block is planned with; 0: no block has tiles</summary>
         public ulong tile_rows;
 
         /// <summary>Zero, but for its size.</summary>
@@ -641,19 +650,19 @@ internal static unsafe class Abi
     public struct stw_buffer_info
     {
         public uint struct_size;
-        /// <summary>1: lives for ever, first and last are 0</summary>
+        /// <summary>1: the buffer always lives, and `first` and `last` are 0</summary>
         public uint persistent;
-        /// <summary>of the tensor; lives as long as the plan</summary>
+        /// <summary>name of the tensor; lives as long as the plan</summary>
         public byte* name;
-        /// <summary>"parameters", "gradients", ...</summary>
+        /// <summary>the kind of memory: "parameters", "gradients", ...</summary>
         public byte* owner;
-        /// <summary>in the arena</summary>
+        /// <summary>place in the arena</summary>
         public ulong offset;
-        /// <summary>in the arena</summary>
+        /// <summary>place in the arena</summary>
         public ulong bytes;
-        /// <summary>instructions of the micro-step's program, both included</summary>
+        /// <summary>first and last instruction of the micro-step's program that need it, both included</summary>
         public uint first;
-        /// <summary>instructions of the micro-step's program, both included</summary>
+        /// <summary>first and last instruction of the micro-step's program that need it, both included</summary>
         public uint last;
 
         /// <summary>Zero, but for its size.</summary>
@@ -667,15 +676,15 @@ internal static unsafe class Abi
     public struct stw_relaxation_info
     {
         public uint struct_size;
-        /// <summary>1: the trained bits would be others</summary>
+        /// <summary>1: the trained bits would be different</summary>
         public uint changes_numerics;
-        /// <summary>of the smallest peak; with host memory that is enough: what the plan within the budget takes less</summary>
+        /// <summary>bytes by which the smallest peak falls. For host_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it</summary>
         public ulong saves_bytes;
-        /// <summary>of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak</summary>
+        /// <summary>change in step time, as a fraction of the step time at the smallest peak; negative: faster. With the change, the step time is that within the budget if it fits, else that at its own smallest peak</summary>
         public double costs_fraction;
         /// <summary>the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them</summary>
         public fixed byte change[64];
-        /// <summary>1: it is enough by itself</summary>
+        /// <summary>1: this change alone is enough</summary>
         public uint fits;
         public uint reserved;
 
@@ -690,9 +699,9 @@ internal static unsafe class Abi
     public struct stw_offload_info
     {
         public uint struct_size;
-        /// <summary>1: also what belongs to parameters outside of blocks</summary>
+        /// <summary>1: tensors of parameters outside of blocks are offloaded, too</summary>
         public uint outside_blocks;
-        /// <summary>of the first so many blocks</summary>
+        /// <summary>number of blocks, from the first one on, whose tensors are offloaded</summary>
         public uint blocks;
         public uint reserved;
         /// <summary>in host memory</summary>
@@ -711,13 +720,15 @@ internal static unsafe class Abi
     public struct stw_frontier_point
     {
         public uint struct_size;
-        /// <summary>1: from here on more memory brings much less</summary>
+        /// <summary>1: from this point on, more memory gains much less speed</summary>
         public uint is_knee;
-        /// <summary>the smallest budget that gets this plan</summary>
+        /// <summary>the smallest budget that gets this plan, in bytes</summary>
         public ulong peak;
         public ulong micro_batch;
         public ulong loss_chunks;
+        /// <summary>predicted by the cost model</summary>
         public double step_seconds;
+        /// <summary>predicted by the cost model</summary>
         public double tokens_per_second;
 
         /// <summary>Zero, but for its size.</summary>
@@ -732,21 +743,21 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint is_cuda;
-        /// <summary>bytes; 0: the machine's own</summary>
+        /// <summary>bytes; 0: those of the machine</summary>
         public ulong memory;
-        /// <summary>bytes; 0: the machine's own</summary>
+        /// <summary>bytes; 0: those of the machine</summary>
         public ulong reserve;
-        /// <summary>peak, fp32 accumulation; CPU: of one thread</summary>
+        /// <summary>peak with fp32 accumulation; CPU: of one thread</summary>
         public ulong gflops_fp32;
-        /// <summary>peak, fp32 accumulation; CPU: of one thread</summary>
+        /// <summary>peak with fp32 accumulation; CPU: of one thread</summary>
         public ulong gflops_bf16;
-        /// <summary>of memory</summary>
+        /// <summary>bandwidth of the device's memory</summary>
         public ulong gbytes_per_second;
         /// <summary>share of the peak that matrix products reach</summary>
         public uint product_permille;
         /// <summary>share of the bandwidth that streaming ops reach</summary>
         public uint stream_permille;
-        /// <summary>of every op</summary>
+        /// <summary>fixed time of every op</summary>
         public ulong launch_nanoseconds;
         /// <summary>live for ever</summary>
         public byte* name;
@@ -754,15 +765,15 @@ internal static unsafe class Abi
         public byte* title;
         /// <summary>live for ever</summary>
         public byte* source;
-        /// <summary>to host memory and back, in each direction</summary>
+        /// <summary>bandwidth to host memory and back, in each direction</summary>
         public ulong host_gbytes_per_second;
-        /// <summary>a calibrated one: that computed while it was measured; else 0</summary>
+        /// <summary>calibrated profiles: threads that computed during the measurement; else 0</summary>
         public uint threads;
-        /// <summary>a calibrated one: STW_PRECISION_* of what was measured; else 0</summary>
+        /// <summary>calibrated profiles: STW_PRECISION_* of the measurement; else 0</summary>
         public uint precision;
-        /// <summary>a calibrated one: measured, a step of the plan that was timed; else 0</summary>
+        /// <summary>calibrated profiles: measured time of a step of the timed plan; else 0</summary>
         public ulong step_nanoseconds;
-        /// <summary>a calibrated one: STW_KERNELS_* of what was measured; else 0</summary>
+        /// <summary>calibrated profiles: STW_KERNELS_* of the measurement; else 0</summary>
         public uint kernels;
         public uint reserved;
 
@@ -777,13 +788,13 @@ internal static unsafe class Abi
     public struct stw_profile_op_info
     {
         public uint struct_size;
-        /// <summary>of the peak that bounds the op, arithmetic or bandwidth; above 1000 in caches</summary>
+        /// <summary>share of the peak that limits the op, arithmetic or bandwidth; above 1000 in caches</summary>
         public uint permille;
-        /// <summary>of every op of the kind</summary>
+        /// <summary>fixed time of every op of this kind</summary>
         public ulong launch_nanoseconds;
-        /// <summary>measured, of all ops of the kind in the step that was timed</summary>
+        /// <summary>measured time of all ops of this kind in the timed step</summary>
         public ulong nanoseconds;
-        /// <summary>of the kind; lives for ever</summary>
+        /// <summary>name of the kind; lives for ever</summary>
         public byte* name;
 
         /// <summary>Zero, but for its size.</summary>
@@ -796,9 +807,9 @@ internal static unsafe class Abi
     [StructLayout(LayoutKind.Sequential)]
     public struct stw_buffer_lifetime
     {
-        /// <summary>alive in [lower, upper), in any unit of time; upper == lower takes no space</summary>
+        /// <summary>the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space</summary>
         public long lower;
-        /// <summary>alive in [lower, upper), in any unit of time; upper == lower takes no space</summary>
+        /// <summary>the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space</summary>
         public long upper;
         /// <summary>bytes</summary>
         public ulong size;
@@ -809,20 +820,20 @@ internal static unsafe class Abi
     {
         public long lower;
         public long upper;
-        /// <summary>end is at most the buffer's size</summary>
+        /// <summary>`end` is at most the size of the buffer</summary>
         public ulong first;
-        /// <summary>end is at most the buffer's size</summary>
+        /// <summary>`end` is at most the size of the buffer</summary>
         public ulong end;
     }
 
     [StructLayout(LayoutKind.Sequential)]
     public struct stw_buffer_constraint
     {
-        /// <summary>its offset is a multiple of it; 0: 1</summary>
+        /// <summary>the offset is a multiple of it; 0: 1</summary>
         public ulong alignment;
-        /// <summary>with STW_SET_OFFSET: its offset</summary>
+        /// <summary>with STW_SET_OFFSET: the buffer's offset</summary>
         public ulong offset;
-        /// <summary>gap_count of them, which do not overlap</summary>
+        /// <summary>gap_count gaps that do not overlap</summary>
         public stw_buffer_gap* gaps;
         public uint gap_count;
         /// <summary>STW_SET_OFFSET</summary>
@@ -835,11 +846,11 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>reserved, 0</summary>
         public uint set_mask;
-        /// <summary>bytes to fit into; 0: as low as possible</summary>
+        /// <summary>bytes that the buffers must fit into; 0: as few as possible</summary>
         public ulong capacity;
         /// <summary>decisions that the search may take, some microseconds each; 0: 1,000,000</summary>
         public ulong node_limit;
-        /// <summary>of the buffers, as many; NULL: none. With them the exact search is one for a few dozen buffers</summary>
+        /// <summary>one for each buffer, in the same order; NULL: none. With constraints the exact search is practical for a few dozen buffers</summary>
         public stw_buffer_constraint* constraints;
 
         /// <summary>Zero, but for its size.</summary>
@@ -855,11 +866,11 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_PACK_*</summary>
         public uint answer;
-        /// <summary>largest offset + size of the lowest placement found, within the capacity or not</summary>
+        /// <summary>largest offset + size of the lowest placement found, even if it exceeds the capacity</summary>
         public ulong height;
         /// <summary>proven: no placement is lower</summary>
         public ulong bound;
-        /// <summary>decisions taken</summary>
+        /// <summary>decisions that the search took</summary>
         public ulong nodes;
 
         /// <summary>Zero, but for its size.</summary>
@@ -873,46 +884,46 @@ internal static unsafe class Abi
     public struct stw_dataset_options
     {
         public uint struct_size;
-        /// <summary>auto: ids for .bin and .npy files, bytes otherwise</summary>
+        /// <summary>STW_TOKENIZER_*; auto: ids for .bin and .npy files, else bytes</summary>
         public uint tokenizer;
-        /// <summary>text, or ids of token_type: bare numbers, or a NumPy array of one dimension (.npy)</summary>
+        /// <summary>a file of text, or of ids of token_type: bare numbers, or a NumPy array of one dimension (.npy)</summary>
         public byte* path;
-        /// <summary>every id must be smaller</summary>
+        /// <summary>size of the vocabulary; every id must be smaller</summary>
         public ulong vocabulary;
         /// <summary>tokens of a sample</summary>
         public ulong sequence;
-        /// <summary>of the windows; unset: 1337</summary>
+        /// <summary>chooses the windows of tokens that are trained on; unset: 1337</summary>
         public ulong seed;
         /// <summary>STW_SET_DOCUMENT_END, STW_SET_HELD_OUT, STW_SET_DATASET_SEED</summary>
         public uint set_mask;
-        /// <summary>1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn, and samples hold whole pairs, none longer than `sequence` + 1 tokens</summary>
+        /// <summary>1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and rejected ones in turn. A sample holds whole pairs. No pair may have more than `sequence` + 1 tokens</summary>
         public uint pairs;
-        /// <summary>the token that ends a document: attention stays inside of documents, and what follows an end is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents.</summary>
+        /// <summary>the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW_INPUT_POSITIONS. Unset: the file is not divided into documents</summary>
         public ulong document_end;
-        /// <summary>a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of `sequence` alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere.</summary>
+        /// <summary>a file with one byte for each token: STW_MARK_*. With it, answers can be learned and prompts not. Documents are kept apart as with document_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes document_end. NULL: all tokens are targets, and a sample may begin at any token</summary>
         public byte* marks;
-        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW_MARK_TARGET is not looked at then. With STW_TASK_TOKEN_LABEL: a uint32 for each token, the target of that token. NULL: targets are tokens.</summary>
+        /// <summary>for classifiers: a file with one little-endian uint32 for each document that `marks` begin. It is the document's label, or UINT32_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW_MARK_TARGET is ignored. With STW_TASK_TOKEN_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens</summary>
         public byte* labels;
-        /// <summary>with labels: how many the model has; every uint32 must be smaller</summary>
+        /// <summary>with labels: the number of labels of the model; every uint32 must be smaller</summary>
         public ulong label_count;
-        /// <summary>share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them</summary>
+        /// <summary>share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1. With marks, whole documents are held out; a document that is longer than a sample counts with the tokens that fit into a sample</summary>
         public double held_out;
-        /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (of others: STW_BAD_STATE)</summary>
+        /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (a file for other ones: STW_BAD_STATE)</summary>
         public byte* reference;
-        /// <summary>more than 0, up to 1; 0: tokens are not hidden</summary>
+        /// <summary>above 0, at most 1; 0: no tokens are hidden</summary>
         public double mask_rate;
         public ulong mask_token;
-        /// <summary>`vocabulary` bytes, each STW_TOKEN_* together; NULL: all are 0</summary>
+        /// <summary>`vocabulary` bytes, each a combination of STW_TOKEN_*; NULL: all are 0</summary>
         public byte* token_kinds;
-        /// <summary>1: with token_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it</summary>
+        /// <summary>1: with token_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden together with the word</summary>
         public uint mask_whole_words;
-        /// <summary>with labels: STW_TASK_* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none</summary>
+        /// <summary>with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead. LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32: the document has no labels</summary>
         public uint task;
-        /// <summary>1: without marks and mask_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once</summary>
+        /// <summary>1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last window may be shorter. Each token except the first is a target once. Excludes marks and mask_rate</summary>
         public uint in_order;
-        /// <summary>STW_TOKEN_TYPE_*, of ids. AUTO refuses a file whose numbers look like those of another type</summary>
+        /// <summary>STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another type</summary>
         public uint token_type;
-        /// <summary>of this call; NULL: none</summary>
+        /// <summary>reports and cancels this call; NULL: none</summary>
         public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -926,16 +937,17 @@ internal static unsafe class Abi
     public struct stw_dataset_info
     {
         public uint struct_size;
+        /// <summary>STW_TOKENIZER_BYTE or STW_TOKENIZER_IDS</summary>
         public uint tokenizer;
-        /// <summary>of held_out; with marks, from the nearest document on</summary>
+        /// <summary>as held_out divides them; with marks, the held-out part begins with the nearest document</summary>
         public ulong training_tokens;
-        /// <summary>of held_out; with marks, from the nearest document on</summary>
+        /// <summary>as held_out divides them; with marks, the held-out part begins with the nearest document</summary>
         public ulong evaluation_tokens;
-        /// <summary>with marks: that hold every document of a part once; with in_order: evaluation_samples hold every token once; else 0</summary>
+        /// <summary>with marks: how many samples hold every document of the part once. With in_order: evaluation_samples is the number of samples that hold every token once. Else 0</summary>
         public ulong training_samples;
-        /// <summary>with marks: that hold every document of a part once; with in_order: evaluation_samples hold every token once; else 0</summary>
+        /// <summary>with marks: how many samples hold every document of the part once. With in_order: evaluation_samples is the number of samples that hold every token once. Else 0</summary>
         public ulong evaluation_samples;
-        /// <summary>XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint has the bits of one that was never stopped if this is the same too</summary>
+        /// <summary>XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a checkpoint trains the bits of an uninterrupted run only if this is the same, too</summary>
         public ulong content_hash;
 
         /// <summary>Zero, but for its size.</summary>
@@ -949,44 +961,46 @@ internal static unsafe class Abi
     public struct stw_progress
     {
         public uint struct_size;
+        /// <summary>STW_PHASE_*</summary>
         public uint phase;
         /// <summary>successful updates so far</summary>
         public ulong step;
         /// <summary>global batches consumed so far: step + skipped</summary>
         public ulong batches;
-        /// <summary>steps without an update: STW_SKIP_*</summary>
+        /// <summary>steps without an update so far: STW_SKIP_*</summary>
         public ulong skipped;
         /// <summary>of the last step, mean per target</summary>
         public double loss;
-        /// <summary>before clipping</summary>
+        /// <summary>of the last step, before clipping</summary>
         public double grad_norm;
-        public double learning_rate;
         /// <summary>of the last step</summary>
+        public double learning_rate;
+        /// <summary>duration of the last step</summary>
         public double seconds;
-        /// <summary>targets, that is; of a preference pairs</summary>
+        /// <summary>targets of the last step per second; with a preference: pairs per second</summary>
         public double tokens_per_second;
-        /// <summary>the same, trained on so far</summary>
+        /// <summary>targets trained on so far; with a preference: pairs</summary>
         public ulong tokens;
-        /// <summary>of the last evaluation; 0 before the first</summary>
+        /// <summary>of the last evaluation; 0 before the first one</summary>
         public double evaluation_loss;
         /// <summary>for the next step; 1 unless the precision is fp16</summary>
         public double loss_scale;
-        /// <summary>STW_SKIP_*, of the last step</summary>
+        /// <summary>STW_SKIP_* of the last step</summary>
         public uint skip_reason;
         public uint reserved;
-        /// <summary>of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER</summary>
+        /// <summary>of the last evaluation. Classifiers and masked language models: share of the targets whose logit was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as `accuracy`. NaN if there were no targets, and for NUMBER</summary>
         public double evaluation_accuracy;
-        /// <summary>of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0</summary>
+        /// <summary>with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0</summary>
         public double accuracy;
-        /// <summary>of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all</summary>
+        /// <summary>all samples of the evaluation in progress, or of the last one. stw_trainer_log_probabilities and _write_reference count as evaluations</summary>
         public ulong evaluation_samples;
-        /// <summary>how many of them have been given to the device</summary>
+        /// <summary>samples of that evaluation that have been given to the device</summary>
         public ulong evaluated_samples;
-        /// <summary>that evaluation_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs</summary>
+        /// <summary>targets that evaluation_loss is the mean over: tokens; for a classifier texts or words; with a preference pairs</summary>
         public ulong evaluation_targets;
-        /// <summary>of the step under way, or of the last one: in all</summary>
+        /// <summary>all micro-steps of the step in progress, or of the last one</summary>
         public ulong micro_steps;
-        /// <summary>how many of them have been given to the device; on the CPU they are computed then</summary>
+        /// <summary>micro-steps of that step that have been given to the device; on the CPU these are computed</summary>
         public ulong micro_steps_done;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1001,16 +1015,17 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint reserved;
-        /// <summary>sums over tokens (of a preference: over pairs), not normalised, of all trainable parameters; holes are to be ignored</summary>
+        /// <summary>gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the holes between parameters</summary>
         public float* data;
-        /// <summary>floats, holes included</summary>
+        /// <summary>number of floats in `data`, holes included</summary>
         public ulong count;
         public double* loss_sum;
         public ulong* target_count;
+        /// <summary>a cudaStream_t; NULL on the CPU</summary>
         public void* stream;
-        /// <summary>that `data` carries: 1 unless the precision is fp16; trainers that are added up must have the same</summary>
+        /// <summary>factor that `data` contains: 1 unless the precision is fp16. Trainers whose gradients are added up must have the same scale</summary>
         public double scale;
-        /// <summary>of a preference: pairs whose chosen document was ahead, to be added up too</summary>
+        /// <summary>with a preference: number of pairs whose chosen document was ahead</summary>
         public uint* in_order;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1024,8 +1039,9 @@ internal static unsafe class Abi
     public struct stw_trainer_options
     {
         public uint struct_size;
+        /// <summary>STW_SET_WEIGHT_DECAY to STW_SET_TRAINER_SEED</summary>
         public uint set_mask;
-        /// <summary>of dropout; unset: 1337</summary>
+        /// <summary>seed of dropout; unset: 1337</summary>
         public ulong seed;
         /// <summary>adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99</summary>
         public float beta1;
@@ -1033,39 +1049,41 @@ internal static unsafe class Abi
         public float beta2;
         /// <summary>adamw, muon: 0: 1e-8</summary>
         public float epsilon;
-        /// <summary>unset: 0.1, none on 1-D tensors; sgd, adafactor: 0; at most 1e6</summary>
+        /// <summary>0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group sets theirs</summary>
         public float weight_decay;
-        /// <summary>unset: 1, with a fused update 0; 0: no clipping</summary>
+        /// <summary>largest gradient norm; 0: no clipping; unset: 1, with a fused update 0</summary>
         public float clip_norm;
-        /// <summary>sgd: 1: look ahead</summary>
+        /// <summary>sgd: 1: Nesterov momentum</summary>
         public uint nesterov;
-        /// <summary>the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated</summary>
+        /// <summary>memory of the host, at least info.arena bytes at a multiple of 256; NULL: the trainer allocates it</summary>
         public void* arena;
+        /// <summary>size of `arena`</summary>
         public ulong arena_bytes;
+        /// <summary>NULL: none</summary>
         public IntPtr gradient_hook;
         public void* gradient_user;
         /// <summary>sgd: unset 0.9; muon: unset 0.95</summary>
         public float momentum;
-        /// <summary>in [0, 1): this share of the target's probability goes to all tokens alike; with a preference in [0, 0.5): the share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER</summary>
+        /// <summary>in [0, 1): share of the target's probability that all tokens share equally. With a preference, in [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and NUMBER</summary>
         public float label_smoothing;
-        /// <summary>times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER</summary>
+        /// <summary>every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS and NUMBER</summary>
         public float z_loss;
-        /// <summary>0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)</summary>
+        /// <summary>0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many standard deviations above its running mean. Mean and deviation are exponential averages over about 128 steps. No step is skipped before 64 steps were observed</summary>
         public float outlier_limit;
-        /// <summary>fp16: of the first step, a power of two; 0: 65536</summary>
+        /// <summary>fp16: scale of the first step, a power of two; 0: 65536</summary>
         public double loss_scale;
-        /// <summary>fp16: updates after which it doubles; 0: 2000. A step that is not finite halves it.</summary>
+        /// <summary>fp16: number of updates after which the scale doubles; 0: 2000. A step that is not finite halves the scale.</summary>
         public uint growth_interval;
-        /// <summary>STW_NON_FINITE_*: skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged; stop: it fails with STW_NON_FINITE. fp16 skips, and fails with STW_NUMERIC where the scale would fall below 1.</summary>
+        /// <summary>STW_NON_FINITE_*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW_NON_FINITE. fp16 always skips, and fails with STW_NUMERIC if the scale would fall below 1.</summary>
         public uint non_finite;
-        /// <summary>0: 0.1, of simpo 2; at most 1e6</summary>
+        /// <summary>0: 0.1, for simpo 2; at most 1e6</summary>
         public float beta;
         /// <summary>simpo: unset half of beta</summary>
         public float margin;
-        /// <summary>0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)</summary>
+        /// <summary>factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)</summary>
         public float answer_share;
         public uint reserved;
-        /// <summary>of its creation and of every call that names it, as long as it lives; NULL: none</summary>
+        /// <summary>reports and cancels the creation and all later calls that name the trainer; it must outlive the trainer; NULL: none</summary>
         public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1079,11 +1097,11 @@ internal static unsafe class Abi
     public struct stw_batch
     {
         public uint struct_size;
-        /// <summary>tensors</summary>
+        /// <summary>number of tensors</summary>
         public uint count;
         public byte** names;
         public DLManagedTensorVersioned** tensors;
-        /// <summary>at most 1e6; there is no default: with 0 states change, parameters do not</summary>
+        /// <summary>0 to 1e6. There is no default: with 0 the optimizer's state changes and parameters do not</summary>
         public double learning_rate;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1097,21 +1115,24 @@ internal static unsafe class Abi
     public struct stw_step_result
     {
         public uint struct_size;
-        /// <summary>1: no update; nothing but the count of batches has changed, the running statistics of outlier_limit and in fp16 the loss scale</summary>
+        /// <summary>1: there was no update. Only the count of batches has changed, the running statistics of outlier_limit, and in fp16 the loss scale</summary>
         public uint skipped;
         /// <summary>successful updates so far, this one included</summary>
         public ulong step;
+        /// <summary>mean per target; norm before clipping</summary>
         public double loss;
+        /// <summary>mean per target; norm before clipping</summary>
         public double grad_norm;
-        /// <summary>that had a loss</summary>
+        /// <summary>number of targets with a loss; with a preference: of pairs</summary>
         public ulong targets;
+        /// <summary>duration of the step</summary>
         public double seconds;
         /// <summary>of this step; 1 unless the precision is fp16</summary>
         public double loss_scale;
         /// <summary>STW_SKIP_*</summary>
         public uint skip_reason;
         public uint reserved;
-        /// <summary>as stw_progress has it</summary>
+        /// <summary>as in stw_progress</summary>
         public double accuracy;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1125,25 +1146,28 @@ internal static unsafe class Abi
     public struct stw_run_options
     {
         public uint struct_size;
+        /// <summary>STW_SET_MIN_RATE</summary>
         public uint set_mask;
-        /// <summary>run until this many batches have been consumed; what has them already returns at once</summary>
+        /// <summary>the run ends when the trainer has consumed this many batches in all; if it already has, the call returns at once</summary>
         public ulong until;
-        /// <summary>length of the schedule; 0: `until`</summary>
+        /// <summary>length of the schedule in steps; 0: `until`</summary>
         public ulong total;
         /// <summary>steps of linear warm-up</summary>
         public ulong warmup;
-        /// <summary>0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base_batch scales it</summary>
+        /// <summary>the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after base_batch has scaled it</summary>
         public double learning_rate;
-        /// <summary>unset: a tenth of it; inverse root: 0; constant: not used</summary>
+        /// <summary>unset: a tenth of the full rate; inverse root: 0; constant: not used</summary>
         public double min_rate;
+        /// <summary>STW_SCHEDULE_*</summary>
         public uint schedule;
-        /// <summary>0: 1</summary>
+        /// <summary>steps between two calls of `progress`; 0: 1</summary>
         public uint progress_every;
+        /// <summary>NULL: none</summary>
         public IntPtr progress;
         public void* progress_user;
-        /// <summary>warm-up-stable-decay: 0: a fifth of `total`</summary>
+        /// <summary>warm-up-stable-decay: length of the decay; 0: a fifth of `total`</summary>
         public ulong decay_steps;
-        /// <summary>learning rates are meant for so many samples a step, and multiplied by the root of global_batch / base_batch; 0: they are taken as they are</summary>
+        /// <summary>the number of samples in a step that the learning rates were chosen for. Rates are multiplied by the square root of global_batch / base_batch; 0: rates are used as they are</summary>
         public ulong base_batch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1157,23 +1181,25 @@ internal static unsafe class Abi
     public struct stw_generate_options
     {
         public uint struct_size;
-        /// <summary>0: all</summary>
+        /// <summary>draw from this many most probable tokens; 0: from all</summary>
         public uint top_k;
         /// <summary>at least one token</summary>
         public int* prompt;
+        /// <summary>number of tokens in `prompt`</summary>
         public ulong prompt_count;
-        /// <summary>receives new tokens</summary>
+        /// <summary>receives the new tokens</summary>
         public int* @out;
-        /// <summary>and at most this many</summary>
+        /// <summary>the most tokens to generate</summary>
         public ulong out_capacity;
-        /// <summary>0: the most probable token</summary>
+        /// <summary>0: always the most probable token</summary>
         public double temperature;
         /// <summary>unset: 1337</summary>
         public ulong seed;
-        /// <summary>tokens of which any ends the answer, such as the model's end of text; it is the last in `out`</summary>
+        /// <summary>tokens that end the answer, such as the model's end of text. The one that ended it is the last token in `out`</summary>
         public int* stop;
+        /// <summary>number of tokens in `stop`</summary>
         public ulong stop_count;
-        /// <summary>of the top_k at `temperature`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1</summary>
+        /// <summary>at most 1. Among the top_k tokens, after `temperature`, draw from the fewest most probable ones that together have at least this probability; 0: from all</summary>
         public double top_p;
         /// <summary>STW_SET_GENERATE_SEED</summary>
         public uint set_mask;

@@ -225,9 +225,9 @@ pub struct stw_error {
     /// errno or cudaError\_t, else 0
     pub native_code: i32,
     pub reserved: u32,
-    /// 3xxx
+    /// for the codes 3000 to 3999
     pub bytes_needed: u64,
-    /// 3xxx
+    /// for the codes 3000 to 3999
     pub bytes_available: u64,
     /// one line
     pub message: Text<480>,
@@ -251,11 +251,11 @@ pub struct stw_watch_info {
     /// STW\_UNIT\_\*
     pub unit: u32,
     pub reserved: u32,
-    /// of \`unit\`; where nothing is under way, of the last call
+    /// finished work, counted in \`unit\`. When no call is in progress: that of the last call
     pub done: u64,
-    /// 0: unknown
+    /// all work of the call, counted in \`unit\`; 0: unknown
     pub total: u64,
-    /// of the whole, 0 to 1; within a micro-step it follows the ops (CPU). 0 where the total is unknown
+    /// share of the work that is done, 0 to 1. Within a micro-step it follows the ops (CPU). 0 if the total is unknown
     pub share: f64,
 }
 
@@ -274,10 +274,11 @@ pub struct stw_watch_options {
     pub struct_size: u32,
     /// STW\_SET\_INTERVAL
     pub set_mask: u32,
-    /// NULL: the host polls by stw\_watch\_query, or only cancels
+    /// NULL: the host polls with stw\_watch\_query, or only cancels
     pub notify: stw_watch_fn,
+    /// passed to \`notify\`
     pub user: *mut c_void,
-    /// between two calls of \`notify\`; a call that takes no longer is not told of. Unset: 100; 0: after every piece
+    /// shortest time between two calls of \`notify\`. A long call that takes less time is not reported. Unset: 100. 0: \`notify\` is called after every piece of work
     pub interval_milliseconds: u32,
     pub reserved: u32,
 }
@@ -295,30 +296,31 @@ impl Default for stw_watch_options {
 #[derive(Clone, Copy)]
 pub struct stw_device_options {
     pub struct_size: u32,
-    /// STW\_BACKEND\_\*; auto: CUDA where there is one, else the CPU
+    /// STW\_BACKEND\_\*; auto: CUDA if there is a CUDA device, else the CPU
     pub backend: u32,
-    /// of several CUDA devices
+    /// number of the CUDA device if there are several
     pub ordinal: i32,
-    /// CPU: threads that compute, the caller's included; 0: one for each processor. CUDA: that draw random weights or quantize, while a trainer is created or calibrated
+    /// CPU: threads that compute, including the caller's; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated
     pub threads: u32,
-    /// CPU: STW\_ISA\_\*; auto: the widest that runs here. No bit depends on it.
+    /// CPU: STW\_ISA\_\*; auto: the widest that runs here. No trained bit depends on it.
     pub isa: u32,
-    /// 0: STW\_LOG\_WARNING
+    /// STW\_LOG\_\*; 0: STW\_LOG\_WARNING
     pub log_level: i32,
-    /// CUDA: the host's stream, of the device's primary context; NULL: one of the library's
+    /// CUDA: the host's stream, of the device's primary context; NULL: the library makes one
     pub stream: *mut c_void,
+    /// NULL: messages are kept for stw\_device\_next\_log only
     pub log: stw_log_fn,
     pub log_user: *mut c_void,
-    /// both or none
+    /// set both \`allocate\` and \`release\`, or neither
     pub allocate: stw_allocate_fn,
     pub release: stw_release_fn,
     pub memory_user: *mut c_void,
-    /// NULL: a pool of the library's that sleeps when idle
+    /// NULL: the library uses its own pool of threads, which sleeps when it is idle
     pub run: stw_run_fn,
     pub run_user: *mut c_void,
-    /// CUDA: the path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: what the system finds. Copied.
+    /// CUDA: path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: the one that the system finds. The text is copied.
     pub cublaslt: *const c_char,
-    /// CUDA: the path of a libcudnn.so.9 (9.15.1 on), for STW\_ATTENTION\_CUDNN; the same
+    /// CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW\_ATTENTION\_CUDNN; NULL: the one that the system finds. The text is copied.
     pub cudnn: *const c_char,
 }
 
@@ -335,23 +337,24 @@ impl Default for stw_device_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_device_info {
     pub struct_size: u32,
+    /// STW\_BACKEND\_CPU or STW\_BACKEND\_CUDA
     pub backend: u32,
     /// bytes
     pub memory_total: u64,
-    /// CPU: what the system says is available; CUDA: 0 in stw\_device\_at
+    /// bytes. CPU: as the system reports available memory. CUDA: 0 in stw\_device\_at
     pub memory_free: u64,
-    /// CUDA
+    /// CUDA: compute capability
     pub compute_major: i32,
-    /// CUDA
+    /// CUDA: compute capability
     pub compute_minor: i32,
-    /// CPU
+    /// CPU: threads that compute
     pub threads: u32,
-    /// CPU
+    /// CPU: STW\_ISA\_\* in use
     pub isa: u32,
     pub name: Text<64>,
-    /// of the embedded profiles the one to plan with: stw\_plan\_options.device
+    /// name of the embedded profile to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
-    /// CUDA: what the open device's context has taken already of what a plan's reserve counts, up to three quarters of that; 0 where the driver does not tell, and in stw\_device\_at
+    /// CUDA: bytes that the open device's context already takes out of a plan's reserve, at most three quarters of that reserve. 0 if the driver does not tell, and in stw\_device\_at
     pub memory_reserved: u64,
 }
 
@@ -369,10 +372,11 @@ impl Default for stw_device_info {
 pub struct stw_memory_holder {
     pub struct_size: u32,
     pub reserved: u32,
-    /// its number, as the system knows it; a container may see another one
+    /// process number as the system knows it; inside a container it may be another one
     pub process: u64,
+    /// device memory that the process holds
     pub bytes: u64,
-    /// of the program, "" where that is unknown; cut where it is longer
+    /// name of the program, cut to fit; "" if it is unknown
     pub name: Text<64>,
 }
 
@@ -391,10 +395,11 @@ pub struct stw_log_message {
     pub struct_size: u32,
     /// STW\_LOG\_\*
     pub level: i32,
-    /// 1, 2, ... in the order they were written; 0: there is none
+    /// 1, 2, ... in the order in which messages were written; 0: there is no message
     pub number: u64,
+    /// the part of the library that wrote it
     pub component: Text<32>,
-    /// cut where it is longer
+    /// cut to fit
     pub text: Text<224>,
 }
 
@@ -411,36 +416,37 @@ impl Default for stw_log_message {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_model_options {
     pub struct_size: u32,
+    /// STW\_SET\_DROPOUT, STW\_SET\_MODEL\_SEED
     pub set_mask: u32,
     /// a folder with config.json, a config.json, or the name of a preset such as "nano"
     pub source: *const c_char,
-    /// instead of source: the text of a config.json; not terminated, config\_json\_size bytes
+    /// instead of source: the text of a config.json, config\_json\_size bytes long; it needs no zero byte at its end
     pub config_json: *const c_char,
     pub config_json_size: usize,
-    /// a .safetensors file, or a folder with one or with an index (of several files without an index the one named model.safetensors); NULL: those of the source folder if it has any, else random values drawn from \`seed\`
+    /// a .safetensors file, or a folder that has one or has an index. If a folder has several files and no index, the file named model.safetensors is read. NULL: the weights of the source folder; if it has none, random values drawn from \`seed\`
     pub weights: *const c_char,
     /// unset: 1337
     pub seed: u64,
-    /// replaces all rates of the config; unset: those
+    /// replaces all dropout rates of the config; unset: the config's rates
     pub dropout: f32,
     pub reserved: u32,
-    /// a folder of adapters to go on with, for the model in \`source\`; NULL: none
+    /// a folder of adapters to continue, for the model in \`source\`; NULL: none
     pub adapter: *const c_char,
-    /// new ones: which matrices have one: the last parts of their modules' names, such as "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
+    /// new adapters: the matrices that get one, by the last parts of their modules' names, such as "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
     pub adapter_targets: *const c_char,
-    /// new ones: rows of A and columns of B; 0: no new ones. A is drawn from \`seed\`, B is 0
+    /// new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from \`seed\`, B is 0
     pub adapter_rank: u32,
     /// STW\_ADAPTER\_RANK\_STABILISED: scale = alpha / sqrt(rank)
     pub adapter_flags: u32,
-    /// scale = alpha / rank; 0: twice the rank
+    /// scale = alpha / rank; 0: alpha is twice the rank
     pub adapter_alpha: f32,
-    /// of what A reads, while it is trained
+    /// dropout rate of the input of A during training
     pub adapter_dropout: f32,
-    /// label\_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL\_0", "LABEL\_1", ...
+    /// label\_count different UTF-8 names; NULL: the names of the model, else "LABEL\_0", "LABEL\_1", ...
     pub label_names: *const *const c_char,
-    /// 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already
+    /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the model already has
     pub label_count: usize,
-    /// STW\_TASK\_\*. One with labels needs label\_count where the config has no labels. A config that says its task (problem\_type) has that one. MASKED\_LANGUAGE\_MODEL is for encoders (transformers' ...ForMaskedLM): what the weights lack of its head is drawn from \`seed\` where the config is not of such a model, and a head for next sentences (BertForPreTraining) is left out. LANGUAGE\_MODEL is the body of an encoder
+    /// STW\_TASK\_\*. A task with labels needs label\_count if the config has no labels. If the config states its task (problem\_type), no other task is possible. MASKED\_LANGUAGE\_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE\_MODEL means its body without a head
     pub task: u32,
     pub reserved_end: u32,
 }
@@ -459,32 +465,33 @@ impl Default for stw_model_options {
 pub struct stw_model_info {
     pub struct_size: u32,
     pub layers: u32,
-    /// tied ones counted once
+    /// number of parameters; tied ones are counted once
     pub parameters: u64,
+    /// number of parameters that are trained
     pub trainable: u64,
     pub vocabulary: u64,
-    /// longest sequence
+    /// longest sequence, in tokens
     pub positions: u64,
-    /// 1: read from files; 0: drawn from the seed
+    /// 1: weights come from files; 0: they are drawn from the seed
     pub has_weights: u32,
     pub width: u32,
-    /// its model\_type: "gpt2", "llama", "gemma3\_text", …
+    /// the config's model\_type: "gpt2", "llama", "gemma3\_text", …
     pub architecture: Text<32>,
     /// 0: there are no adapters
     pub adapter_rank: u32,
-    /// 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales)
+    /// 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with nested scales)
     pub has_codes: u32,
-    /// of a classifier; 0: a language model
+    /// number of a classifier's labels; 0: the model is not a classifier
     pub labels: u64,
-    /// of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last token before it; -1: none
+    /// from the config; -1: none. transformers takes tokens of this id at the end of a text for padding, and classifies the text by the last token before them
     pub padding_token: i64,
-    /// 1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole
+    /// 1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a text as a whole
     pub generates: u32,
-    /// types of tokens that the model tells apart, such as those of a first and of a second text; 0: none
+    /// number of token types that the model distinguishes, such as those of a first and of a second text; 0: none
     pub token_types: u32,
-    /// STW\_TASK\_\*; an encoder of STW\_TASK\_LANGUAGE\_MODEL has no head, and is trained with a task that gives it one
+    /// STW\_TASK\_\*. An encoder with STW\_TASK\_LANGUAGE\_MODEL has no head; to train it, choose a task that gives it one
     pub task: u32,
-    /// 1: weights were read from files, and of the head some were drawn from the seed
+    /// 1: weights were read from files, but at least a part of the head was drawn from the seed
     pub head_is_new: u32,
 }
 
@@ -501,6 +508,7 @@ impl Default for stw_model_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_tensor_info {
     pub struct_size: u32,
+    /// number of dimensions, at most 4
     pub ndim: u32,
     /// as in the weight files; lives as long as the model
     pub name: *const c_char,
@@ -521,16 +529,16 @@ impl Default for stw_tensor_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_parameter_group {
     pub struct_size: u32,
-    /// STW\_SET\_GROUP\_\*: zeros that the group means; what is unset stays as it is
+    /// STW\_SET\_GROUP\_\*: the fields whose zero is meant. Unset fields change nothing
     pub set_mask: u32,
     pub pattern: *const c_char,
-    /// 1: frozen; 0: trained, although a group before it says otherwise
+    /// 1: frozen; 0: trained, even if an earlier group says otherwise
     pub frozen: u32,
-    /// 32 or 8, although the others have 8 or 32; embeddings and tensors of less than 4096 elements keep 32
+    /// 32 or 8, even if the plan's state\_bits differ. Embeddings and tensors of less than 4096 elements keep 32
     pub state_bits: u32,
-    /// a factor of the run's
+    /// factor by which the run's learning rate is multiplied
     pub learning_rate: f64,
-    /// instead of the trainer's, and of none for norms and biases
+    /// replaces the trainer's weight decay, and the 0 that norms and biases have
     pub weight_decay: f64,
 }
 
@@ -549,59 +557,60 @@ pub struct stw_plan_options {
     pub struct_size: u32,
     /// STW\_SET\_RESERVE
     pub set_mask: u32,
-    /// bounds the peak, as in stw\_trainer\_replan; 0: all that the device has: device\_memory, or the profile's, or for a CPU what is available on this machine now
+    /// largest peak that the plan may reach. 0: all memory of the device, which is device\_memory, else the profile's memory, else (CPU) the memory that is available on this machine now
     pub memory_bytes: u64,
     /// samples of one optimizer step; required
     pub global_batch: u64,
     /// tokens of a sample; 0: the model's positions, at most 1024
     pub sequence: u64,
-    /// "cpu", or a profile's name such as "rtx4090"; NULL: "cpu"
+    /// "cpu", or the name of a profile such as "rtx4090"; NULL: "cpu"
     pub device: *const c_char,
-    /// bytes that are free there now: of a device that is open, memory\_free + memory\_reserved; 0: as memory\_bytes says
+    /// bytes that are free on the device now. For an open device that is memory\_free + memory\_reserved of stw\_device\_info. 0: unknown, see memory\_bytes
     pub device_memory: u64,
-    /// taken off for what lies outside the arena; unset: the profile's (CPU: none)
+    /// part of the budget that is left for memory outside the arena; unset: the profile's reserve (CPU: none)
     pub reserve_bytes: u64,
-    /// CPU: threads that will compute (scratch memory depends on it); 0: one a processor
+    /// CPU: threads that will compute, on which the size of scratch memory depends; 0: one for each processor
     pub threads: u32,
-    /// default: fp32 on the CPU, bf16 elsewhere
+    /// STW\_PRECISION\_\*; default: fp32 on the CPU, bf16 elsewhere
     pub precision: u32,
+    /// STW\_OPTIMIZER\_\*
     pub optimizer: u32,
-    /// STW\_STATES\_AUTO: 32 unless that does not fit or costs more than 10 % of the speed; AdamW and Lion have 8, for tensors of 4096 elements and more that are no embeddings
+    /// STW\_STATES\_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion support 8, for tensors of at least 4096 elements that are not embeddings
     pub state_bits: u32,
-    /// 0: chosen
+    /// samples of one micro-step; 0: the planner chooses
     pub micro_batch: u32,
     /// STW\_RECOMPUTE\_\*
     pub recompute: u32,
-    /// STW\_MODE\_\*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW\_KERNELS\_CUBLASLT, which is the default there then, or STW\_KERNELS\_CUBLASLT\_WGMMA; other plans stay exact
+    /// STW\_MODE\_\*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee up where kernels have a faster way: on CUDA devices with STW\_KERNELS\_CUBLASLT, which is then the default there, or STW\_KERNELS\_CUBLASLT\_WGMMA. Other plans stay exact
     pub mode: u32,
-    /// STW\_INPUT\_\*: what batches may bring beside tokens, targets and lengths
+    /// STW\_INPUT\_\*: inputs that batches may have in addition to tokens, targets and lengths
     pub inputs: u32,
-    /// of host memory for what is offloaded; 0: nothing is
+    /// host memory that offloaded tensors may take; 0: nothing is offloaded
     pub host_bytes: u64,
-    /// what stw\_trainer\_calibrate wrote; NULL: the device's embedded profile. A \`device\` that is NULL is then the profile's, another one than the profile's is refused.
+    /// the profile that stw\_trainer\_calibrate wrote; NULL: the device's embedded profile. If \`device\` is NULL, the profile's device is planned for. Another device is refused.
     pub profile: *const c_char,
-    /// bytes of it, a zero byte at the end not counted
+    /// bytes of \`profile\`, without a zero byte at the end
     pub profile_size: usize,
-    /// an array; of groups that name the same parameter later ones win. All have the struct\_size of the first one.
+    /// an array. If several groups name a parameter, the later ones win. All elements have the struct\_size of the first one.
     pub groups: *const stw_parameter_group,
     pub group_count: usize,
-    /// STW\_MASTER\_\*: what bf16 keeps of the fp32 value of a trained parameter
+    /// STW\_MASTER\_\*
     pub master: u32,
-    /// STW\_KERNELS\_\*: part of what a checkpoint must agree with
+    /// STW\_KERNELS\_\*. A checkpoint can only be restored with the same ones
     pub kernels: u32,
     /// STW\_GRADIENTS\_\*
     pub gradients: u32,
-    /// 1: parameters of blocks are updated inside the backward pass, which keeps no gradients of them. The same bits as without clipping, but: the micro-batch is the global batch; no fp16, no gradients in bf16, no host memory, no gradient hook, clip\_norm 0, no skipping of outliers; and a gradient that is not finite ends the run (STW\_NON\_FINITE) with parameters half updated: restore a checkpoint
+    /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch, clip\_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no gradient hook. A gradient that is not finite ends the run (STW\_NON\_FINITE) with some parameters updated: restore a checkpoint
     pub fused_update: u32,
-    /// STW\_ATTENTION\_\*: part of what a checkpoint must agree with
+    /// STW\_ATTENTION\_\*. A checkpoint can only be restored with the same one
     pub attention: u32,
-    /// STW\_QUANTIZE\_\*: the same
+    /// STW\_QUANTIZE\_\*. A checkpoint can only be restored with the same one
     pub quantize: u32,
-    /// STW\_QUANTIZE\_INT8: so are the table that tokens look up and the head (not that of positions), for models with adapters, whatever their files have; auto: none. The same
+    /// for models with adapters. STW\_QUANTIZE\_INT8: the table that tokens look up and the head are int8, whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can only be restored with the same one
     pub quantize_embeddings: u32,
-    /// STW\_PREFERENCE\_\*: the same
+    /// STW\_PREFERENCE\_\*. A checkpoint can only be restored with the same one
     pub preference: u32,
-    /// of this call; NULL: none
+    /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
 }
 
@@ -618,7 +627,7 @@ impl Default for stw_plan_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_plan_info {
     pub struct_size: u32,
-    /// 0: nothing fits; minimum\_bytes says what would
+    /// 0: no plan fits; minimum\_bytes is the budget that would be enough
     pub fits: u32,
     pub micro_batch: u64,
     pub accumulation_steps: u64,
@@ -634,40 +643,40 @@ pub struct stw_plan_info {
     pub workspace: u64,
     pub inputs: u64,
     pub padding: u64,
-    /// what a trainer allocates
+    /// bytes of device memory that a trainer allocates
     pub arena: u64,
     /// peak = arena + reserve
     pub reserve: u64,
     /// peak = arena + reserve
     pub peak: u64,
     pub budget: u64,
-    /// host memory that a trainer allocates besides, for what is offloaded
+    /// bytes of host memory that a trainer allocates for offloaded tensors
     pub host: u64,
     /// smallest memory\_bytes that works with these options
     pub minimum_bytes: u64,
     pub state_bits: u32,
     pub precision: u32,
-    /// predicted
+    /// predicted by the cost model
     pub step_seconds: f64,
-    /// predicted
+    /// predicted by the cost model
     pub tokens_per_second: f64,
-    /// predicted
+    /// predicted by the cost model
     pub recompute_fraction: f64,
     /// 16 hexadecimal digits: XXH3-64 of the plan
     pub fingerprint: Text<20>,
-    /// 1: no plan of these numerics is faster within the budget, by the cost model
+    /// 1: by the cost model, no plan with these numerics is faster within the budget
     pub proven: u32,
-    /// none is faster than this
+    /// lower bound of the step time within the budget
     pub bound_seconds: f64,
-    /// nor than this within any budget
+    /// lower bound of the step time for any budget
     pub unlimited_seconds: f64,
-    /// with one GiB more and the same state format
+    /// step time with one GiB more and the same state format
     pub next_gib_seconds: f64,
-    /// of a step, from host memory to the device and back
+    /// bytes that a step copies between host memory and the device, both directions together
     pub copied_bytes: u64,
-    /// blocks whose feed-forward part runs in tiles of rows
+    /// number of blocks whose feed-forward part runs in tiles of rows
     pub tiled_blocks: u64,
-    /// the fewest that a block's tiles are planned with; 0: no block has tiles
+    /// rows of the smallest tile that a block is planned with; 0: no block has tiles
     pub tile_rows: u64,
 }
 
@@ -684,19 +693,19 @@ impl Default for stw_plan_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_buffer_info {
     pub struct_size: u32,
-    /// 1: lives for ever, first and last are 0
+    /// 1: the buffer always lives, and \`first\` and \`last\` are 0
     pub persistent: u32,
-    /// of the tensor; lives as long as the plan
+    /// name of the tensor; lives as long as the plan
     pub name: *const c_char,
-    /// "parameters", "gradients", ...
+    /// the kind of memory: "parameters", "gradients", ...
     pub owner: *const c_char,
-    /// in the arena
+    /// place in the arena
     pub offset: u64,
-    /// in the arena
+    /// place in the arena
     pub bytes: u64,
-    /// instructions of the micro-step's program, both included
+    /// first and last instruction of the micro-step's program that need it, both included
     pub first: u32,
-    /// instructions of the micro-step's program, both included
+    /// first and last instruction of the micro-step's program that need it, both included
     pub last: u32,
 }
 
@@ -713,15 +722,15 @@ impl Default for stw_buffer_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_relaxation_info {
     pub struct_size: u32,
-    /// 1: the trained bits would be others
+    /// 1: the trained bits would be different
     pub changes_numerics: u32,
-    /// of the smallest peak; with host memory that is enough: what the plan within the budget takes less
+    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it
     pub saves_bytes: u64,
-    /// of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak
+    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. With the change, the step time is that within the budget if it fits, else that at its own smallest peak
     pub costs_fraction: f64,
     /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; stowage.h lists them
     pub change: Text<64>,
-    /// 1: it is enough by itself
+    /// 1: this change alone is enough
     pub fits: u32,
     pub reserved: u32,
 }
@@ -739,9 +748,9 @@ impl Default for stw_relaxation_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_offload_info {
     pub struct_size: u32,
-    /// 1: also what belongs to parameters outside of blocks
+    /// 1: tensors of parameters outside of blocks are offloaded, too
     pub outside_blocks: u32,
-    /// of the first so many blocks
+    /// number of blocks, from the first one on, whose tensors are offloaded
     pub blocks: u32,
     pub reserved: u32,
     /// in host memory
@@ -763,13 +772,15 @@ impl Default for stw_offload_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_frontier_point {
     pub struct_size: u32,
-    /// 1: from here on more memory brings much less
+    /// 1: from this point on, more memory gains much less speed
     pub is_knee: u32,
-    /// the smallest budget that gets this plan
+    /// the smallest budget that gets this plan, in bytes
     pub peak: u64,
     pub micro_batch: u64,
     pub loss_chunks: u64,
+    /// predicted by the cost model
     pub step_seconds: f64,
+    /// predicted by the cost model
     pub tokens_per_second: f64,
 }
 
@@ -787,21 +798,21 @@ impl Default for stw_frontier_point {
 pub struct stw_profile_info {
     pub struct_size: u32,
     pub is_cuda: u32,
-    /// bytes; 0: the machine's own
+    /// bytes; 0: those of the machine
     pub memory: u64,
-    /// bytes; 0: the machine's own
+    /// bytes; 0: those of the machine
     pub reserve: u64,
-    /// peak, fp32 accumulation; CPU: of one thread
+    /// peak with fp32 accumulation; CPU: of one thread
     pub gflops_fp32: u64,
-    /// peak, fp32 accumulation; CPU: of one thread
+    /// peak with fp32 accumulation; CPU: of one thread
     pub gflops_bf16: u64,
-    /// of memory
+    /// bandwidth of the device's memory
     pub gbytes_per_second: u64,
     /// share of the peak that matrix products reach
     pub product_permille: u32,
     /// share of the bandwidth that streaming ops reach
     pub stream_permille: u32,
-    /// of every op
+    /// fixed time of every op
     pub launch_nanoseconds: u64,
     /// live for ever
     pub name: *const c_char,
@@ -809,15 +820,15 @@ pub struct stw_profile_info {
     pub title: *const c_char,
     /// live for ever
     pub source: *const c_char,
-    /// to host memory and back, in each direction
+    /// bandwidth to host memory and back, in each direction
     pub host_gbytes_per_second: u64,
-    /// a calibrated one: that computed while it was measured; else 0
+    /// calibrated profiles: threads that computed during the measurement; else 0
     pub threads: u32,
-    /// a calibrated one: STW\_PRECISION\_\* of what was measured; else 0
+    /// calibrated profiles: STW\_PRECISION\_\* of the measurement; else 0
     pub precision: u32,
-    /// a calibrated one: measured, a step of the plan that was timed; else 0
+    /// calibrated profiles: measured time of a step of the timed plan; else 0
     pub step_nanoseconds: u64,
-    /// a calibrated one: STW\_KERNELS\_\* of what was measured; else 0
+    /// calibrated profiles: STW\_KERNELS\_\* of the measurement; else 0
     pub kernels: u32,
     pub reserved: u32,
 }
@@ -835,13 +846,13 @@ impl Default for stw_profile_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_profile_op_info {
     pub struct_size: u32,
-    /// of the peak that bounds the op, arithmetic or bandwidth; above 1000 in caches
+    /// share of the peak that limits the op, arithmetic or bandwidth; above 1000 in caches
     pub permille: u32,
-    /// of every op of the kind
+    /// fixed time of every op of this kind
     pub launch_nanoseconds: u64,
-    /// measured, of all ops of the kind in the step that was timed
+    /// measured time of all ops of this kind in the timed step
     pub nanoseconds: u64,
-    /// of the kind; lives for ever
+    /// name of the kind; lives for ever
     pub name: *const c_char,
 }
 
@@ -857,9 +868,9 @@ impl Default for stw_profile_op_info {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_buffer_lifetime {
-    /// alive in \[lower, upper), in any unit of time; upper == lower takes no space
+    /// the buffer is alive in \[lower, upper), in any unit of time; upper == lower: it takes no space
     pub lower: i64,
-    /// alive in \[lower, upper), in any unit of time; upper == lower takes no space
+    /// the buffer is alive in \[lower, upper), in any unit of time; upper == lower: it takes no space
     pub upper: i64,
     /// bytes
     pub size: u64,
@@ -878,9 +889,9 @@ impl Default for stw_buffer_lifetime {
 pub struct stw_buffer_gap {
     pub lower: i64,
     pub upper: i64,
-    /// end is at most the buffer's size
+    /// \`end\` is at most the size of the buffer
     pub first: u64,
-    /// end is at most the buffer's size
+    /// \`end\` is at most the size of the buffer
     pub end: u64,
 }
 
@@ -895,11 +906,11 @@ impl Default for stw_buffer_gap {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_buffer_constraint {
-    /// its offset is a multiple of it; 0: 1
+    /// the offset is a multiple of it; 0: 1
     pub alignment: u64,
-    /// with STW\_SET\_OFFSET: its offset
+    /// with STW\_SET\_OFFSET: the buffer's offset
     pub offset: u64,
-    /// gap\_count of them, which do not overlap
+    /// gap\_count gaps that do not overlap
     pub gaps: *const stw_buffer_gap,
     pub gap_count: u32,
     /// STW\_SET\_OFFSET
@@ -920,11 +931,11 @@ pub struct stw_pack_options {
     pub struct_size: u32,
     /// reserved, 0
     pub set_mask: u32,
-    /// bytes to fit into; 0: as low as possible
+    /// bytes that the buffers must fit into; 0: as few as possible
     pub capacity: u64,
     /// decisions that the search may take, some microseconds each; 0: 1,000,000
     pub node_limit: u64,
-    /// of the buffers, as many; NULL: none. With them the exact search is one for a few dozen buffers
+    /// one for each buffer, in the same order; NULL: none. With constraints the exact search is practical for a few dozen buffers
     pub constraints: *const stw_buffer_constraint,
 }
 
@@ -943,11 +954,11 @@ pub struct stw_pack_result {
     pub struct_size: u32,
     /// STW\_PACK\_\*
     pub answer: u32,
-    /// largest offset + size of the lowest placement found, within the capacity or not
+    /// largest offset + size of the lowest placement found, even if it exceeds the capacity
     pub height: u64,
     /// proven: no placement is lower
     pub bound: u64,
-    /// decisions taken
+    /// decisions that the search took
     pub nodes: u64,
 }
 
@@ -964,46 +975,46 @@ impl Default for stw_pack_result {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_dataset_options {
     pub struct_size: u32,
-    /// auto: ids for .bin and .npy files, bytes otherwise
+    /// STW\_TOKENIZER\_\*; auto: ids for .bin and .npy files, else bytes
     pub tokenizer: u32,
-    /// text, or ids of token\_type: bare numbers, or a NumPy array of one dimension (.npy)
+    /// a file of text, or of ids of token\_type: bare numbers, or a NumPy array of one dimension (.npy)
     pub path: *const c_char,
-    /// every id must be smaller
+    /// size of the vocabulary; every id must be smaller
     pub vocabulary: u64,
     /// tokens of a sample
     pub sequence: u64,
-    /// of the windows; unset: 1337
+    /// chooses the windows of tokens that are trained on; unset: 1337
     pub seed: u64,
     /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT, STW\_SET\_DATASET\_SEED
     pub set_mask: u32,
-    /// 1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn, and samples hold whole pairs, none longer than \`sequence\` + 1 tokens
+    /// 1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and rejected ones in turn. A sample holds whole pairs. No pair may have more than \`sequence\` + 1 tokens
     pub pairs: u32,
-    /// the token that ends a document: attention stays inside of documents, and what follows an end is no target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: there are no documents.
+    /// the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: the file is not divided into documents
     pub document_end: u64,
-    /// a file with a byte for each token, STW\_MARK\_\* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of \`sequence\` alone (else STW\_BAD\_STATE), not together with document\_end. NULL: all tokens are targets, and samples begin anywhere.
+    /// a file with one byte for each token: STW\_MARK\_\*. With it, answers can be learned and prompts not. Documents are kept apart as with document\_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same \`sequence\` (else STW\_BAD\_STATE). Excludes document\_end. NULL: all tokens are targets, and a sample may begin at any token
     pub marks: *const c_char,
-    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW\_MARK\_TARGET is not looked at then. With STW\_TASK\_TOKEN\_LABEL: a uint32 for each token, the target of that token. NULL: targets are tokens.
+    /// for classifiers: a file with one little-endian uint32 for each document that \`marks\` begin. It is the document's label, or UINT32\_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW\_MARK\_TARGET is ignored. With STW\_TASK\_TOKEN\_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens
     pub labels: *const c_char,
-    /// with labels: how many the model has; every uint32 must be smaller
+    /// with labels: the number of labels of the model; every uint32 must be smaller
     pub label_count: u64,
-    /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them
+    /// share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1. With marks, whole documents are held out; a document that is longer than a sample counts with the tokens that fit into a sample
     pub held_out: f64,
-    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
+    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (a file for other ones: STW\_BAD\_STATE)
     pub reference: *const c_char,
-    /// more than 0, up to 1; 0: tokens are not hidden
+    /// above 0, at most 1; 0: no tokens are hidden
     pub mask_rate: f64,
     pub mask_token: u64,
-    /// \`vocabulary\` bytes, each STW\_TOKEN\_\* together; NULL: all are 0
+    /// \`vocabulary\` bytes, each a combination of STW\_TOKEN\_\*; NULL: all are 0
     pub token_kinds: *const u8,
-    /// 1: with token\_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it
+    /// 1: with token\_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden together with the word
     pub mask_whole_words: u32,
-    /// with labels: STW\_TASK\_\* that they are for, the model's: LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none
+    /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32: the document has no labels
     pub task: u32,
-    /// 1: without marks and mask\_rate: evaluations are of all of the held-out part, in windows end to end from its first token on, the last one shorter: each token but the first is a target once
+    /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate
     pub in_order: u32,
-    /// STW\_TOKEN\_TYPE\_\*, of ids. AUTO refuses a file whose numbers look like those of another type
+    /// STW\_TOKEN\_TYPE\_\*, for ids. AUTO refuses a file whose numbers look like another type
     pub token_type: u32,
-    /// of this call; NULL: none
+    /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
 }
 
@@ -1020,16 +1031,17 @@ impl Default for stw_dataset_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_dataset_info {
     pub struct_size: u32,
+    /// STW\_TOKENIZER\_BYTE or STW\_TOKENIZER\_IDS
     pub tokenizer: u32,
-    /// of held\_out; with marks, from the nearest document on
+    /// as held\_out divides them; with marks, the held-out part begins with the nearest document
     pub training_tokens: u64,
-    /// of held\_out; with marks, from the nearest document on
+    /// as held\_out divides them; with marks, the held-out part begins with the nearest document
     pub evaluation_tokens: u64,
-    /// with marks: that hold every document of a part once; with in\_order: evaluation\_samples hold every token once; else 0
+    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples is the number of samples that hold every token once. Else 0
     pub training_samples: u64,
-    /// with marks: that hold every document of a part once; with in\_order: evaluation\_samples hold every token once; else 0
+    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples is the number of samples that hold every token once. Else 0
     pub evaluation_samples: u64,
-    /// XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint has the bits of one that was never stopped if this is the same too
+    /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a checkpoint trains the bits of an uninterrupted run only if this is the same, too
     pub content_hash: u64,
 }
 
@@ -1046,44 +1058,46 @@ impl Default for stw_dataset_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_progress {
     pub struct_size: u32,
+    /// STW\_PHASE\_\*
     pub phase: u32,
     /// successful updates so far
     pub step: u64,
     /// global batches consumed so far: step + skipped
     pub batches: u64,
-    /// steps without an update: STW\_SKIP\_\*
+    /// steps without an update so far: STW\_SKIP\_\*
     pub skipped: u64,
     /// of the last step, mean per target
     pub loss: f64,
-    /// before clipping
+    /// of the last step, before clipping
     pub grad_norm: f64,
-    pub learning_rate: f64,
     /// of the last step
+    pub learning_rate: f64,
+    /// duration of the last step
     pub seconds: f64,
-    /// targets, that is; of a preference pairs
+    /// targets of the last step per second; with a preference: pairs per second
     pub tokens_per_second: f64,
-    /// the same, trained on so far
+    /// targets trained on so far; with a preference: pairs
     pub tokens: u64,
-    /// of the last evaluation; 0 before the first
+    /// of the last evaluation; 0 before the first one
     pub evaluation_loss: f64,
     /// for the next step; 1 unless the precision is fp16
     pub loss_scale: f64,
-    /// STW\_SKIP\_\*, of the last step
+    /// STW\_SKIP\_\* of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER
+    /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as \`accuracy\`. NaN if there were no targets, and for NUMBER
     pub evaluation_accuracy: f64,
-    /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
+    /// with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0
     pub accuracy: f64,
-    /// of the evaluation under way, or of the last one, stw\_trainer\_log\_probabilities and \_write\_reference among them: in all
+    /// all samples of the evaluation in progress, or of the last one. stw\_trainer\_log\_probabilities and \_write\_reference count as evaluations
     pub evaluation_samples: u64,
-    /// how many of them have been given to the device
+    /// samples of that evaluation that have been given to the device
     pub evaluated_samples: u64,
-    /// that evaluation\_loss is the mean over: tokens, of a classifier texts or words, of a preference pairs
+    /// targets that evaluation\_loss is the mean over: tokens; for a classifier texts or words; with a preference pairs
     pub evaluation_targets: u64,
-    /// of the step under way, or of the last one: in all
+    /// all micro-steps of the step in progress, or of the last one
     pub micro_steps: u64,
-    /// how many of them have been given to the device; on the CPU they are computed then
+    /// micro-steps of that step that have been given to the device; on the CPU these are computed
     pub micro_steps_done: u64,
 }
 
@@ -1101,16 +1115,17 @@ impl Default for stw_progress {
 pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
-    /// sums over tokens (of a preference: over pairs), not normalised, of all trainable parameters; holes are to be ignored
+    /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the holes between parameters
     pub data: *mut f32,
-    /// floats, holes included
+    /// number of floats in \`data\`, holes included
     pub count: u64,
     pub loss_sum: *mut f64,
     pub target_count: *mut u64,
+    /// a cudaStream\_t; NULL on the CPU
     pub stream: *mut c_void,
-    /// that \`data\` carries: 1 unless the precision is fp16; trainers that are added up must have the same
+    /// factor that \`data\` contains: 1 unless the precision is fp16. Trainers whose gradients are added up must have the same scale
     pub scale: f64,
-    /// of a preference: pairs whose chosen document was ahead, to be added up too
+    /// with a preference: number of pairs whose chosen document was ahead
     pub in_order: *mut u32,
 }
 
@@ -1127,8 +1142,9 @@ impl Default for stw_gradients {
 #[derive(Clone, Copy)]
 pub struct stw_trainer_options {
     pub struct_size: u32,
+    /// STW\_SET\_WEIGHT\_DECAY to STW\_SET\_TRAINER\_SEED
     pub set_mask: u32,
-    /// of dropout; unset: 1337
+    /// seed of dropout; unset: 1337
     pub seed: u64,
     /// adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99
     pub beta1: f32,
@@ -1136,39 +1152,41 @@ pub struct stw_trainer_options {
     pub beta2: f32,
     /// adamw, muon: 0: 1e-8
     pub epsilon: f32,
-    /// unset: 0.1, none on 1-D tensors; sgd, adafactor: 0; at most 1e6
+    /// 0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group sets theirs
     pub weight_decay: f32,
-    /// unset: 1, with a fused update 0; 0: no clipping
+    /// largest gradient norm; 0: no clipping; unset: 1, with a fused update 0
     pub clip_norm: f32,
-    /// sgd: 1: look ahead
+    /// sgd: 1: Nesterov momentum
     pub nesterov: u32,
-    /// the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated
+    /// memory of the host, at least info.arena bytes at a multiple of 256; NULL: the trainer allocates it
     pub arena: *mut c_void,
+    /// size of \`arena\`
     pub arena_bytes: u64,
+    /// NULL: none
     pub gradient_hook: stw_gradient_fn,
     pub gradient_user: *mut c_void,
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
-    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER
+    /// in \[0, 1): share of the target's probability that all tokens share equally. With a preference, in \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and NUMBER
     pub label_smoothing: f32,
-    /// times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER
+    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS and NUMBER
     pub z_loss: f32,
-    /// 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)
+    /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many standard deviations above its running mean. Mean and deviation are exponential averages over about 128 steps. No step is skipped before 64 steps were observed
     pub outlier_limit: f32,
-    /// fp16: of the first step, a power of two; 0: 65536
+    /// fp16: scale of the first step, a power of two; 0: 65536
     pub loss_scale: f64,
-    /// fp16: updates after which it doubles; 0: 2000. A step that is not finite halves it.
+    /// fp16: number of updates after which the scale doubles; 0: 2000. A step that is not finite halves the scale.
     pub growth_interval: u32,
-    /// STW\_NON\_FINITE\_\*: skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged; stop: it fails with STW\_NON\_FINITE. fp16 skips, and fails with STW\_NUMERIC where the scale would fall below 1.
+    /// STW\_NON\_FINITE\_\*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW\_NON\_FINITE. fp16 always skips, and fails with STW\_NUMERIC if the scale would fall below 1.
     pub non_finite: u32,
-    /// 0: 0.1, of simpo 2; at most 1e6
+    /// 0: 0.1, for simpo 2; at most 1e6
     pub beta: f32,
     /// simpo: unset half of beta
     pub margin: f32,
-    /// 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
+    /// factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
     pub answer_share: f32,
     pub reserved: u32,
-    /// of its creation and of every call that names it, as long as it lives; NULL: none
+    /// reports and cancels the creation and all later calls that name the trainer; it must outlive the trainer; NULL: none
     pub watch: *mut stw_watch,
 }
 
@@ -1185,11 +1203,11 @@ impl Default for stw_trainer_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_batch {
     pub struct_size: u32,
-    /// tensors
+    /// number of tensors
     pub count: u32,
     pub names: *const *const c_char,
     pub tensors: *const *const DLManagedTensorVersioned,
-    /// at most 1e6; there is no default: with 0 states change, parameters do not
+    /// 0 to 1e6. There is no default: with 0 the optimizer's state changes and parameters do not
     pub learning_rate: f64,
 }
 
@@ -1206,21 +1224,24 @@ impl Default for stw_batch {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_step_result {
     pub struct_size: u32,
-    /// 1: no update; nothing but the count of batches has changed, the running statistics of outlier\_limit and in fp16 the loss scale
+    /// 1: there was no update. Only the count of batches has changed, the running statistics of outlier\_limit, and in fp16 the loss scale
     pub skipped: u32,
     /// successful updates so far, this one included
     pub step: u64,
+    /// mean per target; norm before clipping
     pub loss: f64,
+    /// mean per target; norm before clipping
     pub grad_norm: f64,
-    /// that had a loss
+    /// number of targets with a loss; with a preference: of pairs
     pub targets: u64,
+    /// duration of the step
     pub seconds: f64,
     /// of this step; 1 unless the precision is fp16
     pub loss_scale: f64,
     /// STW\_SKIP\_\*
     pub skip_reason: u32,
     pub reserved: u32,
-    /// as stw\_progress has it
+    /// as in stw\_progress
     pub accuracy: f64,
 }
 
@@ -1237,25 +1258,28 @@ impl Default for stw_step_result {
 #[derive(Clone, Copy)]
 pub struct stw_run_options {
     pub struct_size: u32,
+    /// STW\_SET\_MIN\_RATE
     pub set_mask: u32,
-    /// run until this many batches have been consumed; what has them already returns at once
+    /// the run ends when the trainer has consumed this many batches in all; if it already has, the call returns at once
     pub until: u64,
-    /// length of the schedule; 0: \`until\`
+    /// length of the schedule in steps; 0: \`until\`
     pub total: u64,
     /// steps of linear warm-up
     pub warmup: u64,
-    /// 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base\_batch scales it
+    /// the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after base\_batch has scaled it
     pub learning_rate: f64,
-    /// unset: a tenth of it; inverse root: 0; constant: not used
+    /// unset: a tenth of the full rate; inverse root: 0; constant: not used
     pub min_rate: f64,
+    /// STW\_SCHEDULE\_\*
     pub schedule: u32,
-    /// 0: 1
+    /// steps between two calls of \`progress\`; 0: 1
     pub progress_every: u32,
+    /// NULL: none
     pub progress: stw_progress_fn,
     pub progress_user: *mut c_void,
-    /// warm-up-stable-decay: 0: a fifth of \`total\`
+    /// warm-up-stable-decay: length of the decay; 0: a fifth of \`total\`
     pub decay_steps: u64,
-    /// learning rates are meant for so many samples a step, and multiplied by the root of global\_batch / base\_batch; 0: they are taken as they are
+    /// the number of samples in a step that the learning rates were chosen for. Rates are multiplied by the square root of global\_batch / base\_batch; 0: rates are used as they are
     pub base_batch: u64,
 }
 
@@ -1272,23 +1296,25 @@ impl Default for stw_run_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_generate_options {
     pub struct_size: u32,
-    /// 0: all
+    /// draw from this many most probable tokens; 0: from all
     pub top_k: u32,
     /// at least one token
     pub prompt: *const i32,
+    /// number of tokens in \`prompt\`
     pub prompt_count: u64,
-    /// receives new tokens
+    /// receives the new tokens
     pub out: *mut i32,
-    /// and at most this many
+    /// the most tokens to generate
     pub out_capacity: u64,
-    /// 0: the most probable token
+    /// 0: always the most probable token
     pub temperature: f64,
     /// unset: 1337
     pub seed: u64,
-    /// tokens of which any ends the answer, such as the model's end of text; it is the last in \`out\`
+    /// tokens that end the answer, such as the model's end of text. The one that ended it is the last token in \`out\`
     pub stop: *const i32,
+    /// number of tokens in \`stop\`
     pub stop_count: u64,
-    /// of the top\_k at \`temperature\`: draw from the fewest most probable tokens that have at least this probability together; 0: all; at most 1
+    /// at most 1. Among the top\_k tokens, after \`temperature\`, draw from the fewest most probable ones that together have at least this probability; 0: from all
     pub top_p: f64,
     /// STW\_SET\_GENERATE\_SEED
     pub set_mask: u32,

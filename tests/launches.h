@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "planner/program.h"
+#include "planner/program/program.h"
 
 namespace stw::testing_tools {
 

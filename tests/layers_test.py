@@ -15,11 +15,48 @@ ALLOWED = {
     "tools": {"tools", "include"},
     "bindings": {"include"},
 }
+# Inside a layer: folder -> folders of the same layer whose files it may include. No folder may reach back to itself.
+FLOORS = {
+    "kernels": {
+        "contract": set(),
+        "lanes": {"contract"},
+        "common": {"contract", "lanes"},
+        "cpu": {"contract", "lanes", "common"},
+        "cuda": {"contract", "lanes", "common"},
+        "none": {"contract", "cuda"},
+    },
+    "planner": {
+        "base": set(),
+        "graph": {"base"},
+        "pack": {"base"},
+        "program": {"base", "graph", "pack"},
+        "device": {"base", "graph"},
+        "plan": {"base", "graph", "program", "device"},
+        "picture": {"base", "plan"},
+        "search": {"base", "graph", "program", "device", "plan"},
+    },
+    "src": {
+        "base": set(),
+        "files": {"base"},
+        "models": {"base"},
+        "device": {"base", "files"},
+        "none": {"device"},
+        "execute": {"base", "device"},
+        "cpu": {"base", "device", "execute"},
+        "cuda": {"base", "device", "execute"},
+        "data": {"base", "files", "execute"},
+        "weights": {"base", "files", "models", "device", "execute"},
+        "trainer": {"base", "files", "data", "device", "execute", "weights"},
+        "api": {"base", "files", "data", "device", "models", "weights", "trainer"},
+    },
+}
+MOST_FILES = 25   # of one kind in one folder
 # Headers of others, where a folder may have any.
 FOREIGN = {
     "include": {"stddef.h", "stdint.h"},
     "kernels": {"immintrin.h", "arm_neon.h"},
     "kernels/cuda": {"cuda_runtime.h"},
+    "kernels/lanes": {"cuda_runtime.h"},
     "src": {"xxhash.h"},
     "src/cuda": {"cuda.h", "cuda_runtime_api.h", "nvtx3/nvToolsExt.h"},
 }
@@ -59,6 +96,34 @@ class Layers(unittest.TestCase):
                         inner = "/".join(path.relative_to(ROOT).parts[:2])
                         foreign = FOREIGN.get(folder, set()) | FOREIGN.get(inner, set())
                         self.assertTrue(name in foreign or (STANDARD.match(name) and not name.startswith("cuda_")), where)
+
+    def test_floors(self):
+        for layer, floors in FLOORS.items():
+            reached = {}   # floor -> floors that it reaches over any number of includes
+            for floor in floors:
+                reach, left = set(), [floor]
+                while left:
+                    new = floors[left.pop()] - reach
+                    reach |= new
+                    left += new
+                reached[floor] = reach
+            for path in files(layer):
+                floor = path.relative_to(ROOT).parts[1]
+                if floor == "pch":
+                    continue
+                self.assertIn(floor, floors, path)
+                self.assertNotIn(floor, reached[floor], f"{layer}/{floor} reaches back to itself")
+                for name in re.findall(rf'#\s*include "{layer}/([^/"]+)/', path.read_text()):
+                    self.assertIn(name, floors[floor] | {floor}, f"{path.relative_to(ROOT)} includes a file of {layer}/{name}")
+
+    def test_folders_are_small(self):
+        for layer in FLOORS:
+            counts = {}
+            for path in files(layer):
+                key = (str(path.parent.relative_to(ROOT)), path.suffix)
+                counts[key] = counts.get(key, 0) + 1
+            for key, count in counts.items():
+                self.assertLessEqual(count, MOST_FILES, key)
 
     def test_precompiled_headers_hold_nothing_of_ours(self):
         # ccache may hand out what it compiled before a comment of a header changed; `#pragma once` then takes that header for another.

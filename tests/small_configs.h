@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/adapters.h"
+#include "planner/graph/adapters.h"
 
 namespace stw::testing_tools {
 

@@ -1,7 +1,7 @@
 // How adafactor cuts a parameter into lines and blocks: part of the definition of its sums. The workspace holds a float
 // a line, then a row of floats a block.
 #pragma once
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 

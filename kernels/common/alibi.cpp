@@ -1,6 +1,6 @@
 #include <assert.h>
 
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 

@@ -5,7 +5,7 @@
 // Remez exchange in 40-digit arithmetic, rounded to fp32. NaN comes back as NaN. tests/kernels/math_test holds the
 // accuracy.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

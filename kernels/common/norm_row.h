@@ -2,7 +2,7 @@
 // same bits. fp32, 16 lanes, one fixed fold; the variance in a second pass over the row, around the mean, because
 // E[x²] - E[x]² cancels.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -5,7 +5,7 @@
 // stream, step), whose stream has the upper half of element / 4 in its upper half: attention of 32 heads reaches it at 23,171 tokens. A
 // number depends on nothing else: recomputing a tensor or cutting a batch never changes a mask.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

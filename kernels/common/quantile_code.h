@@ -1,7 +1,7 @@
 // Where to look for the code of a number in a QuantileMap: an index into `lowest`, both halves of it side by side. What is no
 // number gets a valid index too: such a step was to be skipped before.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 #include "kernels/common/quantile_map.h"
 
 namespace stw::kernels::STW_ISA {

@@ -7,7 +7,7 @@
 //
 // The bias is ALiBi's (Press et al., arXiv 2108.12409): slope·(key - row), with a slope for each head.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

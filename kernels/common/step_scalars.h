@@ -3,7 +3,7 @@
 // to the next step: the running statistics that tell an outlier, and the loss scale (kernels.h has the rules). A step
 // that is skipped has the coefficient 0.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

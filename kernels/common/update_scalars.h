@@ -1,6 +1,6 @@
 // What every update rule reads of a step, rounded once from double.
 #pragma once
-#include "kernels/common/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -6,7 +6,7 @@
 #include <cpuid.h>
 #endif
 
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 

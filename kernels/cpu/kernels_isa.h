@@ -3,8 +3,8 @@
 #pragma once
 #include <assert.h>
 
-#include "kernels/cpu/simd.h"
-#include "kernels/kernels.h"
+#include "kernels/lanes/simd.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels::STW_ISA {
 #define STW_KERNEL_DECLARATION(name, Args) void name(const Launch& launch, const Args& args);

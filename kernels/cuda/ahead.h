@@ -3,7 +3,7 @@
 // before it asks for the next one brings that with all 2048 threads of an SM there and none of them at work; with several
 // loads under way a part of them does. A compiler issues them ahead only where no branch and no store stands between.
 #pragma once
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 

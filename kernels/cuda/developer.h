@@ -1,7 +1,7 @@
 // Switches of developers: what tests and tests/gpu's probe vary to compare kernels that compute the same. No user reaches them:
 // neither the C API nor the environment sets one. A program writes them between two launches, from the thread that launches.
 //
-// How to go through all tiles of a product (tests/kernels/product_tiles.h does it):
+// How to go through all tiles of a product (tests/kernels/product/product_tiles.h does it):
 //   developer_switches().tile = i;      // 0 … product_tile_count - 1; product_tile_names[i] is its name
 //   developer_switches().refused = 0;
 //   linear(launch, args);

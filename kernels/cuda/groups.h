@@ -1,6 +1,6 @@
 // Groups of 16 numbers of 16 and of 8 bits, four a thread: as load_group and store_group, without a conversion.
 #pragma once
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <assert.h>
 
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 #include "kernels/cuda/workspace.h"
 
 namespace stw::kernels::cuda {

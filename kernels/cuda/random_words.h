@@ -1,7 +1,7 @@
 // Words of blocks of random numbers where they are in registers.
 #pragma once
 #include "kernels/common/philox.h"
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 

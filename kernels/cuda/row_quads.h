@@ -1,6 +1,6 @@
 // A row by sixteen threads: their four quads are the four vectors that a CPU sums a row in (kernels/cpu/row_lanes.h).
 #pragma once
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 

@@ -1,6 +1,6 @@
 // The CUDA kernels as a table. A kernel that is missing does not link.
 #include "kernels/cuda/developer.h"
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 

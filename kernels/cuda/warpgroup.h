@@ -1,7 +1,7 @@
 // Products by a warpgroup, four warps of a block that compute together, from shared memory: wgmma of compute capability 9.0, and of no
 // other. tests/simt has a twin of everything here, as of device.h.
 #pragma once
-#include "kernels/cuda/device.h"
+#include "kernels/lanes/device.h"
 
 namespace stw::kernels::cuda {
 

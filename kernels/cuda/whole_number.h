@@ -1,6 +1,6 @@
 // What a byte stands for as a whole number from -128 to 127, by the bits of a float beside 2^23: a conversion is slower.
 #pragma once
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 

@@ -1,6 +1,6 @@
 // Scratch memory in bytes that the CUDA kernels may use: pure functions of shapes, the same on every device.
 #pragma once
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels::cuda {
 

@@ -1,6 +1,6 @@
 // Sizes that several workspaces are made of. For the host's compiler.
 #pragma once
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels::cuda {
 

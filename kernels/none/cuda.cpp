@@ -1,5 +1,5 @@
 // A build without CUDA.
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 

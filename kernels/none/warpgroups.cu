@@ -1,6 +1,6 @@
 // A build without kernels for compute capability 9.0.
-#include "kernels/cuda/warpgroup_attention.h"
-#include "kernels/cuda/warpgroup_product.h"
+#include "kernels/cuda/attention/warpgroup_attention.h"
+#include "kernels/cuda/product/warpgroup_product.h"
 
 namespace stw::kernels {
 

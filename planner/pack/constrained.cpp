@@ -6,7 +6,7 @@
 #include "planner/pack/constraints.h"
 #include "planner/pack/sections.h"
 #include "planner/pack/status.h"
-#include "planner/sizes.h"
+#include "planner/base/sizes.h"
 
 namespace stw {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "planner/pack/occupancy.h"
-#include "planner/sizes.h"
+#include "planner/base/sizes.h"
 
 namespace stw {
 

@@ -7,7 +7,7 @@
 #include "planner/pack/search.h"
 #include "planner/pack/sections.h"
 #include "planner/pack/status.h"
-#include "planner/sizes.h"
+#include "planner/base/sizes.h"
 
 namespace stw {
 

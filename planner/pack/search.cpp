@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/check_in.h"
+#include "planner/base/check_in.h"
 
 namespace stw {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/sizes.h"
+#include "planner/base/sizes.h"
 
 namespace stw {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/figures.h"
+#include "planner/base/figures.h"
 
 namespace stw::picture {
 

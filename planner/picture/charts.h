@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/picture.h"
+#include "planner/picture/picture.h"
 #include "planner/picture/axis.h"
 
 namespace stw::picture {

@@ -1,4 +1,4 @@
-#include "planner/picture.h"
+#include "planner/picture/picture.h"
 
 namespace stw {
 

@@ -1,5 +1,5 @@
 // What the page's script shows, as JSON. Lists are flat, so that large plans stay small; the script has the same order.
-#include "planner/figures.h"
+#include "planner/base/figures.h"
 #include "planner/picture/charts.h"
 
 namespace stw::picture {

@@ -1,11 +1,11 @@
 // The page: figures, charts, tables, and the data that its script shows.
 #include <algorithm>
 
-#include "planner/figures.h"
-#include "planner/picture.h"
+#include "planner/base/figures.h"
+#include "planner/picture/picture.h"
 #include "planner/picture/charts.h"
 #include "planner/picture/style.h"
-#include "planner/plan_file.h"
+#include "planner/plan/plan_file.h"
 
 namespace stw {
 

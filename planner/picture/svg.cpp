@@ -1,8 +1,8 @@
 // The arena as a picture that stands alone.
 #include <algorithm>
 
-#include "planner/figures.h"
-#include "planner/picture.h"
+#include "planner/base/figures.h"
+#include "planner/picture/picture.h"
 #include "planner/picture/axis.h"
 #include "planner/picture/style.h"
 

@@ -1,8 +1,8 @@
 #include "planner/picture/text.h"
 
-#include "planner/figures.h"
-#include "planner/json.h"
-#include "planner/utf8.h"
+#include "planner/base/figures.h"
+#include "planner/base/json.h"
+#include "planner/base/utf8.h"
 
 namespace stw::picture {
 

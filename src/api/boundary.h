@@ -12,16 +12,16 @@
 #include <string>
 
 #include "include/stowage.h"
-#include "planner/check_in.h"
-#include "planner/result.h"
-#include "planner/utf8.h"
-#include "src/dataset.h"
-#include "src/device.h"
-#include "src/float_mode.h"
-#include "src/planned.h"
-#include "src/trainer.h"
-#include "src/uncancelled.h"
-#include "src/watch.h"
+#include "planner/base/check_in.h"
+#include "planner/base/result.h"
+#include "planner/base/utf8.h"
+#include "src/data/dataset.h"
+#include "src/device/device.h"
+#include "src/base/float_mode.h"
+#include "src/trainer/planned.h"
+#include "src/trainer/trainer.h"
+#include "src/base/uncancelled.h"
+#include "src/base/watch.h"
 
 struct stw_device { std::unique_ptr<stw::Device> device; };
 struct stw_watch {

@@ -1,7 +1,7 @@
 #include "src/api/boundary.h"
 
-#include "planner/sizes.h"
-#include "src/file.h"
+#include "planner/base/sizes.h"
+#include "src/files/file.h"
 
 using namespace stw;
 

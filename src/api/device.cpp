@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/device.h"
+#include "planner/device/device.h"
 
 using namespace stw;
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "src/device.h"
+#include "src/device/device.h"
 
 namespace stw::api {
 

@@ -1,8 +1,8 @@
-#include "planner/task.h"
+#include "planner/graph/task.h"
 #include "src/api/boundary.h"
-#include "src/merge.h"
-#include "src/models/labels.h"
-#include "src/numbers.h"
+#include "src/weights/merge.h"
+#include "src/models/heads/labels.h"
+#include "src/base/numbers.h"
 
 using namespace stw;
 

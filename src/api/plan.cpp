@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "planner/frontier.h"
-#include "planner/picture.h"
-#include "planner/plan_file.h"
-#include "planner/profile_file.h"
-#include "src/machine.h"
+#include "planner/search/frontier.h"
+#include "planner/picture/picture.h"
+#include "planner/plan/plan_file.h"
+#include "planner/device/profile_file.h"
+#include "src/device/machine.h"
 
 using namespace stw;
 

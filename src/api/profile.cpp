@@ -1,6 +1,6 @@
 #include "src/api/boundary.h"
 
-#include "planner/profile_file.h"
+#include "planner/device/profile_file.h"
 
 using namespace stw;
 

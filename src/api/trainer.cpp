@@ -3,11 +3,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "planner/plan_file.h"
-#include "planner/profile_file.h"
-#include "src/batch.h"
-#include "src/checkpoint_file.h"
-#include "src/numbers.h"
+#include "planner/plan/plan_file.h"
+#include "planner/device/profile_file.h"
+#include "src/data/batch.h"
+#include "src/files/checkpoint_file.h"
+#include "src/base/numbers.h"
 
 using namespace stw;
 

@@ -1,4 +1,4 @@
-#include "src/watch.h"
+#include "src/base/watch.h"
 
 #include "src/api/boundary.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "planner/program.h"
+#include "planner/program/program.h"
 
 namespace stw::cuda {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/result.h"
+#include "planner/base/result.h"
 
 namespace stw::cuda::cublaslt {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/result.h"
+#include "planner/base/result.h"
 
 namespace stw::cuda::cudnn {
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "src/hash.h"
+#include "src/base/hash.h"
 
 namespace stw::cuda {
 

@@ -1,4 +1,4 @@
-// Attention by cuDNN, as the kernels ask for it (kernels/attention_library.h).
+// Attention by cuDNN, as the kernels ask for it (kernels/contract/attention_library.h).
 //
 // One engine of cuDNN's, with its settings, for each kind of attention: types, heads, rows of a sample, mask. It is chosen for a usual
 // part and kept, so that the samples of a micro-batch change no bit (contract E3). Engines that are not deterministic, or that
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention_library.h"
+#include "kernels/contract/attention_library.h"
 #include "src/cuda/cudnn_graph.h"
 
 namespace stw::cuda {

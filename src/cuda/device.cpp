@@ -13,8 +13,8 @@
 #include "src/cuda/error.h"
 #include "src/cuda/nvml.h"
 #include "src/cuda/stream.h"
-#include "src/device.h"
-#include "src/machine.h"
+#include "src/device/device.h"
+#include "src/device/machine.h"
 
 namespace stw {
 

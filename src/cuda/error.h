@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/result.h"
+#include "planner/base/result.h"
 
 namespace stw::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "src/hash.h"
+#include "src/base/hash.h"
 
 namespace stw::cuda {
 

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, as the kernels ask for them (kernels/product_library.h).
+// Matrix products by cuBLASLt, as the kernels ask for them (kernels/contract/product_library.h).
 //
 // One algorithm for each kind of product: types, extents but for the free one, epilogue. It is chosen for a usual number of rows
 // and kept, so that the rows of a micro-batch change no bit (contract E3). Algorithms that split the sum of an element over blocks
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/product_library.h"
+#include "kernels/contract/product_library.h"
 #include "src/cuda/cublaslt.h"
 
 namespace stw::cuda {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/result.h"
+#include "planner/base/result.h"
 
 namespace stw::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "planner/result.h"
+#include "planner/base/result.h"
 
 namespace stw::cuda {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/cuda/developer.h"
-#include "planner/check_in.h"
-#include "planner/op_table.h"
+#include "planner/base/check_in.h"
+#include "planner/graph/op_table.h"
 #include "src/cuda/branch.h"
 #include "src/cuda/current.h"
 #include "src/cuda/error.h"

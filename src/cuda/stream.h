@@ -11,8 +11,8 @@
 #include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
 #include "src/cuda/staging.h"
-#include "src/device.h"
-#include "src/execute.h"
+#include "src/device/device.h"
+#include "src/execute/execute.h"
 
 namespace stw::cuda {
 

@@ -4,16 +4,16 @@
 #include <cassert>
 #include <cmath>
 
-#include "planner/differentiate.h"
-#include "planner/feed_forward.h"
-#include "planner/fuse.h"
-#include "planner/inference.h"
-#include "planner/parameter_groups.h"
-#include "planner/python_json.h"
-#include "planner/quantize.h"
-#include "planner/update.h"
-#include "src/models/labels.h"
-#include "src/numbers.h"
+#include "planner/graph/differentiate.h"
+#include "planner/graph/feed_forward.h"
+#include "planner/graph/fuse.h"
+#include "planner/program/inference.h"
+#include "planner/graph/parameter_groups.h"
+#include "planner/base/python_json.h"
+#include "planner/graph/quantize.h"
+#include "planner/graph/update.h"
+#include "src/models/heads/labels.h"
+#include "src/base/numbers.h"
 
 namespace stw {
 

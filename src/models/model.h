@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "planner/adapters.h"
-#include "planner/graph.h"
-#include "planner/json.h"
-#include "planner/numerics.h"
-#include "planner/result.h"
+#include "planner/graph/adapters.h"
+#include "planner/graph/graph.h"
+#include "planner/base/json.h"
+#include "planner/graph/numerics.h"
+#include "planner/base/result.h"
 #include "src/models/rotary.h"
 
 namespace stw {

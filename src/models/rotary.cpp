@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "src/elementary.h"
+#include "src/base/elementary.h"
 
 namespace stw {
 

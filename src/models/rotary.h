@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/json.h"
-#include "planner/result.h"
+#include "planner/base/json.h"
+#include "planner/base/result.h"
 
 namespace stw {
 

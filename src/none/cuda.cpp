@@ -1,5 +1,5 @@
 // A build without CUDA.
-#include "src/device.h"
+#include "src/device/device.h"
 
 namespace stw {
 

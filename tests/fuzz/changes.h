@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "planner/json.h"
+#include "planner/base/json.h"
 
 namespace fuzz {
 

@@ -6,9 +6,9 @@
 #include "changes.h"
 #include "input.h"
 #include "model.h"
-#include "src/trainer.h"
+#include "src/trainer/trainer.h"
 #include "tests/small_configs.h"
-#include "tests/src/forged_checkpoint.h"
+#include "tests/src/files/forged_checkpoint.h"
 
 namespace {
 

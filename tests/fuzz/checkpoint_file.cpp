@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "input.h"
-#include "src/checkpoint_file.h"
+#include "src/files/checkpoint_file.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Fuzzes both readers of JSON, the library's and the command's. What one takes and writes it reads alike; and of a text that the library takes the
 // command takes all that is not nested deeper than it goes.
-#include "planner/json.h"
+#include "planner/base/json.h"
 
 #include "failure.h"
 #include "input.h"

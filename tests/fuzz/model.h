@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "src/model.h"
+#include "src/weights/model.h"
 
 namespace fuzz {
 

@@ -1,8 +1,8 @@
 // Fuzzes config.json. What is taken makes a graph, with and without adapters, and as it is written again it makes the same; of a few layers there are plans,
 // whatever their sizes, that the judge takes and that are read back.
 #include "input.h"
-#include "planner/plan_file.h"
-#include "src/planned.h"
+#include "planner/plan/plan_file.h"
+#include "src/trainer/planned.h"
 
 using namespace stw;
 

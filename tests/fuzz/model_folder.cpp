@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "input.h"
-#include "src/model.h"
+#include "src/weights/model.h"
 #include "weights.h"
 
 namespace {

@@ -1,12 +1,12 @@
 // Fuzzes plans from files. An input changes a plan that the search has made (changes.h), which gets the fingerprint that goes with it and the sizes that
 // its programs have. A plan that is taken passes the judge that knows nothing of the planner, and written again it is read alike.
-#include "planner/plan_file.h"
+#include "planner/plan/plan_file.h"
 
 #include "changes.h"
 #include "input.h"
 #include "model.h"
-#include "src/planned.h"
-#include "tests/planner/forged_plan.h"
+#include "src/trainer/planned.h"
+#include "tests/planner/plan/forged_plan.h"
 #include "tests/small_configs.h"
 
 namespace {

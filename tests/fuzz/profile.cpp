@@ -1,12 +1,12 @@
 // Fuzzes device profiles. An input changes a profile that was calibrated (changes.h). One that is taken is written and read alike, and plans are made by it
 // that the judge takes.
-#include "planner/profile_file.h"
+#include "planner/device/profile_file.h"
 
 #include "changes.h"
 #include "input.h"
 #include "model.h"
-#include "src/planned.h"
-#include "tests/planner/calibrated_profiles.h"
+#include "src/trainer/planned.h"
+#include "tests/planner/device/calibrated_profiles.h"
 #include "tests/small_configs.h"
 
 using namespace stw;

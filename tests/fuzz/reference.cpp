@@ -1,6 +1,6 @@
 // Fuzzes files of references. An input that begins with "raw" is the whole file behind that word, any other the log-probabilities, to which the end
 // that belongs to them is added.
-#include "src/reference_file.h"
+#include "src/data/reference_file.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Fuzzes files of weights. An input is a header, to which its length belongs, and behind a byte 0xFF the data. Tensors of a file that is taken lie in it,
 // have as many bytes as their shapes say, and can be read.
-#include "src/safetensors.h"
+#include "src/weights/safetensors.h"
 
 #include <cstring>
 

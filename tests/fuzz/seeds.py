@@ -144,19 +144,19 @@ def run_folder():
 # Target: what makes its seeds, and where the words stand, in quotes, that it knows.
 TARGETS = {
     "chat_template": (chat_template, []),   # chat_template.dict is written by hand
-    "checkpoint": (checkpoint, ["src/checkpoint.cpp", "planner/numerics_file.cpp"]),
-    "checkpoint_file": (checkpoint_file, ["src/checkpoint_file.cpp"]),
+    "checkpoint": (checkpoint, ["src/trainer/checkpoint.cpp", "planner/plan/numerics_file.cpp"]),
+    "checkpoint_file": (checkpoint_file, ["src/files/checkpoint_file.cpp"]),
     "csv": (csv, ["tools/stowage/lifetimes.cpp"]),
     "examples": (examples, ["tools/stowage/example_reader.cpp", "tools/stowage/labelled.cpp"]),
     "json": (json_texts, []),
-    "model_config": (model_config, ["src/models/*.cpp"]),
-    "model_folder": (model_folder, ["src/models/*.cpp", "src/adapter_files.cpp", "src/nf4_weights.cpp", "src/safetensors.cpp"]),
-    "plan": (plan, ["planner/plan_file.cpp", "planner/numerics_file.cpp", "planner/profile_file.cpp", "planner/optimizer.cpp"]),
-    "profile": (profile, ["planner/profile_file.cpp", "planner/op_table.cpp", "planner/ops/*.cpp", "planner/device.cpp"]),
+    "model_config": (model_config, ["src/models/**/*.cpp"]),
+    "model_folder": (model_folder, ["src/models/**/*.cpp", "src/weights/adapter_files.cpp", "src/weights/nf4_weights.cpp", "src/weights/safetensors.cpp"]),
+    "plan": (plan, ["planner/plan/plan_file.cpp", "planner/plan/numerics_file.cpp", "planner/device/profile_file.cpp", "planner/graph/optimizer.cpp"]),
+    "profile": (profile, ["planner/device/profile_file.cpp", "planner/graph/op_table.cpp", "planner/graph/ops/*.cpp", "planner/device/device.cpp"]),
     "reference": (reference, []),
     "run_folder": (run_folder, ["tools/stowage/run_settings.cpp"]),
-    "safetensors": (safetensors, ["src/safetensors.cpp"]),
-    "shards": (shards, ["src/safetensors.cpp"]),
+    "safetensors": (safetensors, ["src/weights/safetensors.cpp"]),
+    "shards": (shards, ["src/weights/safetensors.cpp"]),
     "tokenizer": (tokenizer, [f"tools/stowage/tokenizer/{name}.cpp" for name in ("description", "description_model", "description_steps", "description_templates", "vocabulary_file")]),
 }
 

@@ -1,7 +1,7 @@
 // Fuzzes indexes of shards. An input is a model.safetensors.index.json; after a byte 0xFF follows the header of a.safetensors, and after another that of
 // b.safetensors; all numbers are zeros. Tensors of an index that is taken lie in the folder's files and can be read.
 #include "input.h"
-#include "src/safetensors.h"
+#include "src/weights/safetensors.h"
 #include "weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

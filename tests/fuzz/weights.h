@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "planner/json.h"
+#include "planner/base/json.h"
 
 namespace fuzz {
 

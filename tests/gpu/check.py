@@ -102,7 +102,7 @@ def wgmma_bits(folder, deep):
     if not folder.has_wgmma(*deep[:6]):
         return row("E1 to E3 with wgmma", False, "there is no wgmma here")
     holds = same_bits(folder, deep, "bf16", "wgmma", name="heads of 64")
-    row("E1 to E3 with wgmma on smollm-135m", holds, "yes: flip wgmma_is_default (planner/request.cpp)" if holds else "no: the default stays")
+    row("E1 to E3 with wgmma on smollm-135m", holds, "yes: flip wgmma_is_default (planner/plan/request.cpp)" if holds else "no: the default stays")
 
 
 def odd_samples(folder, model, deep):

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention_library.h"
-#include "kernels/product_library.h"
+#include "kernels/contract/attention_library.h"
+#include "kernels/contract/product_library.h"
 
 namespace stw::kernels::test {
 

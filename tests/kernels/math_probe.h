@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels::test {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "src/planned.h"
+#include "src/trainer/planned.h"
 #include "tests/src/small_trainer.h"
 
 namespace stw::testing_tools {

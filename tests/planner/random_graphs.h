@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/differentiate.h"
-#include "planner/feed_forward.h"
-#include "planner/inference.h"
-#include "planner/update.h"
+#include "planner/graph/differentiate.h"
+#include "planner/graph/feed_forward.h"
+#include "planner/program/inference.h"
+#include "planner/graph/update.h"
 
 namespace stw::testing_tools {
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "planner/adapters.h"
-#include "planner/differentiate.h"
-#include "planner/feed_forward.h"
-#include "planner/fuse.h"
-#include "planner/inference.h"
-#include "planner/parameter_groups.h"
-#include "planner/quantize.h"
-#include "planner/update.h"
+#include "planner/graph/adapters.h"
+#include "planner/graph/differentiate.h"
+#include "planner/graph/feed_forward.h"
+#include "planner/graph/fuse.h"
+#include "planner/program/inference.h"
+#include "planner/graph/parameter_groups.h"
+#include "planner/graph/quantize.h"
+#include "planner/graph/update.h"
 
 namespace stw::testing_tools {
 

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "planner/feed_forward.h"
-#include "planner/plan.h"
+#include "planner/graph/feed_forward.h"
+#include "planner/plan/plan.h"
 #include "src/models/model.h"
 #include "tests/small_configs.h"
 

@@ -1,5 +1,5 @@
 // Counts what attention asks of memory and of a multiprocessor for each score that its rule keeps.
-#include "tests/kernels/attention_cases.h"
+#include "tests/kernels/attention/attention_cases.h"
 #include "tests/ptx/machine.h"
 
 namespace stw::kernels::test {

@@ -1,5 +1,5 @@
 // Attention while the emulated machine runs its threads in other orders: not a bit may follow.
-#include "tests/kernels/attention_cases.h"
+#include "tests/kernels/attention/attention_cases.h"
 #include "tests/simt/orders.h"
 
 namespace stw::kernels::test {

@@ -1,4 +1,4 @@
-// 1 / x by the special function unit and a correction (kernels/cuda/lanes.h): the nearest float, whichever of the answers that
+// 1 / x by the special function unit and a correction (kernels/lanes/gpu_lanes.h): the nearest float, whichever of the answers that
 // its error allows the unit gives, for every mantissa.
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tests/simt/simt.h"
 // Behind the words of CUDA C++.
-#include "kernels/cuda/lanes.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 namespace {

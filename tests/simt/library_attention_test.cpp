@@ -1,5 +1,5 @@
 // What goes to the vendor's attention, in how many calls, and what it gives back: on the emulated machine.
-#include "tests/kernels/attention_cases.h"
+#include "tests/kernels/attention/attention_cases.h"
 #include "tests/simt/runtime.h"
 
 namespace stw::kernels::test {

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes;
 constexpr int most_pieces = 64, most_copies = 64;
-constexpr size_t without_asking = 48 * 1024;   // of a block, its variables and what the launch gives; see launch in kernels/cuda/device.h
+constexpr size_t without_asking = 48 * 1024;   // of a block, its variables and what the launch gives; see launch in kernels/lanes/device.h
 constexpr size_t most_shared = 99 * 1024;   // of a block, on those that have least: compute capability 8.6, 8.9, 12.0
 constexpr size_t most_with_warpgroups = 227 * 1024;   // 9.0
 

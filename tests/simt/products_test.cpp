@@ -2,7 +2,7 @@
 // threads run in any order, and it counts collectives.
 #include <cstdio>
 
-#include "tests/kernels/linear_problem.h"
+#include "tests/kernels/product/linear_problem.h"
 #include "tests/simt/fragments.h"
 #include "tests/simt/orders.h"
 #include "tests/simt/runtime.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cuda/device.h"
-#include "kernels/kernels.h"
+#include "kernels/lanes/device.h"
+#include "kernels/contract/kernels.h"
 #include "kernels/cuda/workspace.h"
 #include "tests/simt/runtime.h"
 

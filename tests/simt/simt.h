@@ -1,4 +1,4 @@
-// What kernels/cuda/device.h offers to kernels, for the emulated machine: force-included in front of a .cu file that is
+// What kernels/lanes/device.h offers to kernels, for the emulated machine: force-included in front of a .cu file that is
 // compiled as C++. The words of CUDA C++ that kernels use, and the twins of the PTX instructions that device.h names.
 #pragma once
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 #include "tests/simt/fiber.h"
 #include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"

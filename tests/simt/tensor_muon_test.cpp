@@ -1,6 +1,6 @@
 // Muon on the emulated tensor cores, whose sums are known: every number of an update, of tiles of either size, against the formula
 // of tensor_muon.cu, one element after the other.
-#include "tests/kernels/updates.h"
+#include "tests/kernels/update/updates.h"
 #include "tests/simt/fragments.h"
 
 namespace stw::kernels::test {

@@ -1,6 +1,6 @@
 // Losses, reductions and updates while the emulated machine runs their threads in other orders: not a bit may follow.
-#include "tests/kernels/update.h"
-#include "tests/kernels/updates.h"
+#include "tests/kernels/update/update.h"
+#include "tests/kernels/update/updates.h"
 #include "tests/simt/orders.h"
 
 namespace stw::kernels::test {

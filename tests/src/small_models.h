@@ -3,7 +3,7 @@
 #include <fstream>
 #include <random>
 
-#include "src/random.h"
+#include "src/base/random.h"
 #include "tests/small_configs.h"
 #include "tests/src/small_trainer.h"
 #include "tests/src/temporary_directory.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/trainer.h"
+#include "src/trainer/trainer.h"
 #include "tests/small_configs.h"
 #if defined(STW_GPU)
 #include <cuda_runtime_api.h>

@@ -9,7 +9,7 @@
 namespace command {
 namespace {
 
-// magic 8 | version u32 | zero u32 | header bytes u64 | header; little-endian, as src/checkpoint_file.h says.
+// magic 8 | version u32 | zero u32 | header bytes u64 | header; little-endian, as src/files/checkpoint_file.h says.
 constexpr char magic[8] = {'\x89', 'S', 'T', 'W', '\r', '\n', '\x1a', '\n'};
 constexpr uint64_t header_limit = 100'000'000;
 

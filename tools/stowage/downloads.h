@@ -1,4 +1,4 @@
-// What downloads that failed leave in place of a file. src/file_kind.h knows the same of files that the library reads; the command includes
+// What downloads that failed leave in place of a file. src/files/file_kind.h knows the same of files that the library reads; the command includes
 // nothing of it but its public header.
 #pragma once
 #include <string>

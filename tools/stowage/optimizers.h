@@ -1,4 +1,4 @@
-// What the command says and checks of the optimizers. The library computes with defaults of its own (planner/optimizer.cpp);
+// What the command says and checks of the optimizers. The library computes with defaults of its own (planner/graph/optimizer.cpp);
 // tests/tools/optimizers_test.cpp holds these against them.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// UTF-8 as RFC 3629 defines it, for names that are only bytes: paths, and what a model generates. planner/utf8.h tells the same
+// UTF-8 as RFC 3629 defines it, for names that are only bytes: paths, and what a model generates. planner/base/utf8.h tells the same
 // lengths; the command includes nothing of the library but its public header, which is no place for them.
 #pragma once
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/developer.h"
-#include "src/trainer.h"
+#include "src/trainer/trainer.h"
 #include "tests/gpu/probe/parts.h"
 
 namespace stw::probe {

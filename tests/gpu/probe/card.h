@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/cuda/workspace.h"
-#include "kernels/kernels.h"
+#include "kernels/contract/kernels.h"
 #include "tests/gpu/probe/report.h"
 
 namespace stw::probe {

@@ -1,9 +1,0 @@
-// Formulas that all devices share are written over F16, sixteen lanes of fp32. On a CPU a thread holds all of them in its
-// registers (kernels/cpu/simd.h); on a GPU four neighbouring threads hold four each (kernels/cuda/lanes.h). Every operation
-// rounds alike and every fold takes the same way, so that a formula gives the same bits on both.
-#pragma once
-#if defined(STW_ISA_CUDA)
-#include "kernels/cuda/lanes.h"
-#else
-#include "kernels/cpu/split.h"
-#endif

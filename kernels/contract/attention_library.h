@@ -1,0 +1,65 @@
+// Attention by a library of the device's vendor: what the kernels ask of it. src/ finds the library (src/cuda/cudnn_attention.h).
+#pragma once
+#include "kernels/contract/kernels.h"
+
+namespace stw::kernels {
+
+// What one call to the library has: some samples, or of one sample some of the heads that share keys, and their query heads.
+struct AttentionPart { int64_t first_sample, samples, first_kv_head, kv_heads; };
+
+// Scratch memory of a part's gradient, each at a multiple of 256 bytes. `dots`: as lse. `keys` and `values`: gradients that every query
+// head has of its own, (samples, rows_per_sample, query heads, head_dim), to be added up over the heads that share keys; none where there
+// are as many of both. `library`: its own, two bytes for every score of whole tiles, and attention_library_bytes, which is all that it has
+// for the forward pass.
+struct AttentionScratch { int64_t dots, keys, values, library, bytes; };   // offsets, and all
+
+inline constexpr int64_t attention_library_bytes = 1 << 16;
+inline constexpr int64_t attention_tile = 128;   // queries of a block, and keys
+
+// What a library may be asked for. Decided by shapes and types alone, as is all here.
+inline bool library_could_take(const AttentionArgs& args) {
+  return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
+         args.dropout == 0 && args.window == 0 && args.alibi_root == 0 && args.head_dim % 8 == 0 && args.head_dim <= 128;
+}
+
+inline int64_t attention_tiles(const AttentionArgs& args) { return (args.rows_per_sample + attention_tile - 1) / attention_tile; }
+
+// The largest part of a gradient: so small that the scratch memory is, so large that a device is busy, two blocks for each multiprocessor
+// of a large one.
+inline AttentionPart largest_attention_part(const AttentionArgs& args) {
+  constexpr int64_t blocks = 256;
+  const auto at_most = [](int64_t n, int64_t most) { return n < most ? n : most; };
+  const int64_t of_head = args.query_heads / args.kv_heads * attention_tiles(args), of_sample = args.kv_heads * of_head;
+  if (of_head == 0) return {0, args.samples, 0, args.kv_heads};
+  const int64_t kv_heads = at_most((blocks + of_head - 1) / of_head, args.kv_heads);
+  return {0, at_most(kv_heads < args.kv_heads ? 1 : (blocks + of_sample - 1) / of_sample, args.samples), 0, kv_heads};
+}
+
+// The part that begins there, of at most that size.
+inline AttentionPart attention_part_at(const AttentionArgs& args, const AttentionPart& largest, int64_t sample, int64_t kv_head) {
+  const int64_t samples = args.samples - sample, kv_heads = args.kv_heads - kv_head;
+  return {sample, samples < largest.samples ? samples : largest.samples, kv_head, kv_heads < largest.kv_heads ? kv_heads : largest.kv_heads};
+}
+
+inline AttentionScratch attention_scratch(const AttentionArgs& args, const AttentionPart& part) {
+  const auto up = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  const int64_t heads = part.samples * part.kv_heads * (args.query_heads / args.kv_heads), rows = args.rows_per_sample;
+  const int64_t edge = attention_tiles(args) * attention_tile, of_shared = args.kv_heads == args.query_heads ? 0 : up(heads * rows * args.head_dim * 2);
+  AttentionScratch s{0, up(heads * rows * 4), 0, 0, 0};
+  s.values = s.keys + of_shared;
+  s.library = s.values + of_shared;
+  s.bytes = s.library + 2 * heads * edge * edge + attention_library_bytes;
+  return s;
+}
+
+// `takes` says whether it computes attention of this kind, forward or backward, the same for any number of samples; the others are asked
+// for no other. `attend` computes all of it. `differentiate` computes a part, whose gradients of shared keys and values stay in the scratch
+// memory. Both leave what our kernels do. Errors stay with the library until its owner asks.
+struct AttentionLibrary {
+  void* self;
+  bool (*takes)(void* self, const AttentionArgs& args, bool gradient);
+  void (*attend)(void* self, const AttentionArgs& args, void* scratch, void* stream);
+  void (*differentiate)(void* self, const AttentionArgs& args, const AttentionPart& part, void* scratch, void* stream);
+};
+
+}  // namespace stw::kernels

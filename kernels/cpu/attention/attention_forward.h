@@ -1,0 +1,133 @@
+// Attention of one chunk of queries of one head over all its keys, with the running maximum and sum of Milakov and
+// Gimelshein, "Online normalizer calculation for softmax" (2018), blocked as in Dao et al., "FlashAttention" (2022): no
+// tensor of all scores exists. Shared by `attention` and `attention_cached`, whose rows must agree bit for bit.
+//
+// Sum of a row: 16 lanes, each a serial sum over the blocks (rescaled when the maximum grows), one fold at the end.
+#pragma once
+#include "kernels/cpu/attention/attention_tile.h"
+#include "kernels/common/math.h"
+#include "kernels/common/score_rule.h"
+#include "kernels/cpu/philox8.h"
+
+namespace stw::kernels {
+
+// One thread's scratch memory. Chunks are never longer than `chunk` rows.
+struct ForwardWorkspace {
+  int64_t chunk;
+  float *queries, *turned_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
+};
+STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, char* memory, ForwardWorkspace* w) {
+  Carver carver{memory, 0};
+  const int64_t stride = row_stride(head_dim);
+  w->chunk = rows < query_chunk ? rows : query_chunk;
+  w->queries = carver.take(w->chunk * stride);
+  w->turned_keys = carver.take(head_dim * turned_stride);
+  w->values = carver.take(key_block * stride);
+  w->outputs = carver.take(w->chunk * stride);
+  w->scores = carver.take(query_group * turned_stride);
+  w->factors = carver.take(key_block + 64);
+  w->maxima = carver.take(w->chunk + 32);
+  w->sum = carver.take(w->chunk * 16);
+  w->rescale = carver.take(32);
+  return carver.bytes;
+}
+
+namespace STW_ISA {
+
+struct HeadAttention {
+  HeadRows queries, keys, values;
+  int64_t query_rows;           // rows of the head; the dropout's element count
+  int64_t head_dim;
+  float scale;
+  ScoreRule rule;
+  const Dropout* dropout;       // or null
+  int64_t dropout_first;        // element of (query row 0, key 0)
+  Matrix out;
+  int64_t out_at, out_stride;
+  float* lse;                   // (query_rows), or null
+};
+
+// Scores of `rows` rows of one document against one block of keys, then their exponentials in place, then outputs +=
+// scores · values. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
+// `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
+// none before `start`, the first one that the group's first row sees. `first`: the rows have seen no block yet. Where there is a
+// window a row may see nothing of it: its exponentials are 0, and so are its sums until it does.
+static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
+                                int64_t rows, int64_t key_first, int64_t visible, int64_t start) {
+  const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
+  const bool first = start >= key_first;
+  const int64_t hidden = first ? start - key_first : 0, hidden_panels = hidden / 16, from = 16 * hidden_panels;
+  float* maxima = w.maxima + row;
+  float* outputs = w.outputs + row * stride;
+  attention_product<false>(rows, panels - hidden_panels, h.head_dim, w.queries + row * stride, stride,
+                           w.turned_keys + from, turned_stride, w.scores + from, turned_stride, false);
+  float before[32], now[32];
+  for (int64_t r = 0; r < rows; ++r) {
+    float* s = w.scores + r * turned_stride;
+    const int64_t own = chunk_first + row + r, seen = max(0, min(visible, end_key(h.rule, own) - key_first));
+    const int64_t unseen = h.rule.window > 0 ? min(16 * panels, first_key(h.rule, own) - key_first) : hidden;
+    if (h.rule.slope != 0)
+      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, with_bias(h.rule.slope, h.rule.position + own, key_first + k, load(s + k)));
+    for (int64_t k = from; k < unseen; ++k) s[k] = -infinity;
+    for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
+    F16 largest = load(s + from);
+    for (int64_t p = hidden_panels + 1; p < panels; ++p) largest = maximum(largest, load(s + 16 * p));
+    before[r] = maxima[r];
+    const float found = fold_maximum(largest);
+    now[r] = found > before[r] ? found : before[r];
+    maxima[r] = now[r];
+    if (before[r] == -infinity && unseen >= seen) now[r] = 0;   // it has seen nothing so far: -inf less itself is no number
+  }
+  for (int64_t r = rows; r < 32; ++r) before[r] = now[r] = 0;
+  for (int i = 0; i < 32; i += 16) store(w.rescale + i, exp(sub(load(before + i), load(now + i))));
+  const int64_t output_panels = panels_of(h.head_dim);
+  for (int64_t r = 0; r < rows; ++r) {
+    float* s = w.scores + r * turned_stride;
+    const F16 rescale = splat(w.rescale[r]), largest = splat(now[r]);
+    F16 sum = first ? zero() : mul(load(w.sum + (row + r) * 16), rescale);
+    for (int64_t p = hidden_panels; p < panels; ++p) {
+      F16 e = exp(sub(load(s + 16 * p), largest));
+      sum = add(sum, e);
+      store(s + 16 * p, e);
+    }
+    store(w.sum + (row + r) * 16, sum);
+    if (h.dropout != nullptr) {
+      const int64_t element = h.dropout_first + (chunk_first + row + r) * h.query_rows + key_first + from;
+      dropout_factors(*h.dropout, element, 16 * panels - from, w.factors);
+      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, mul(load(s + k), load(w.factors + k - from)));
+    }
+    if (!first && w.rescale[r] != 1.0f)
+      for (int64_t p = 0; p < output_panels; ++p)
+        store(outputs + r * stride + 16 * p, mul(load(outputs + r * stride + 16 * p), rescale));
+  }
+  attention_product<false>(rows, output_panels, visible - hidden, w.scores + hidden, turned_stride,
+                           w.values + hidden * stride, stride, outputs, stride, !first);
+}
+
+// Query rows [first, first + w.chunk) of the head.
+static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& w, int64_t first) {
+  const int64_t stride = row_stride(h.head_dim), count = min(w.chunk, h.query_rows - first);
+  pack_rows(h.queries, first, count, h.head_dim, h.scale, w.queries);
+  for (int64_t r = 0; r < count; ++r) w.maxima[r] = -infinity;
+  const int64_t last = end_key(h.rule, first + count - 1), before = first_key(h.rule, first);
+  for (int64_t key = before - before % key_block; key < last; key += key_block) {
+    const int64_t keys = min(key_block, last - key);
+    pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
+    pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
+    for (int64_t row = 0, rows; row < count; row += rows) {
+      const int64_t start = first_key(h.rule, first + row);
+      if (start >= key + keys) break;
+      rows = document_end(h.rule, first + row, first + min(count, row + query_group)) - first - row;
+      const int64_t visible = min(keys, end_key(h.rule, first + row + rows - 1) - key);
+      if (visible > 0) attend_group(h, w, first, row, rows, key, visible, start);
+    }
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    const float sum = fold(load(w.sum + r * 16));
+    unpack_row(w.outputs + r * stride, 1.0f / sum, h.head_dim, h.out, h.out_at + (first + r) * h.out_stride);
+    if (h.lse != nullptr) h.lse[first + r] = w.maxima[r] + log1(sum);
+  }
+}
+
+}  // namespace STW_ISA
+}  // namespace stw::kernels

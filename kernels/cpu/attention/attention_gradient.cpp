@@ -1,0 +1,183 @@
+// The gradient of attention. Probabilities are computed again from the log-sum-exponentials of the forward pass:
+//
+//   P = exp(scale·Q·Kᵀ - lse)   D = rowsum(dout ∘ out)   dV = (P∘F)ᵀ·dout   dS = P ∘ (F ∘ (dout·Vᵀ) - D)
+//   dQ = scale·dS·K             dK = dSᵀ·(scale·Q)       with F the dropout's factors (Dao et al., 2022, appendix B)
+//
+// A task is one kv head of one sample. Its query heads, their blocks of keys and the blocks of queries follow in order,
+// so every element of dQ, dK and dV is one chain in fp32, rounded to the storage type once, at its end.
+#include "kernels/cpu/attention/attention_gradient_layout.h"
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/common/math.h"
+#include "kernels/common/score_rule.h"
+#include "kernels/cpu/philox8.h"
+
+namespace stw::kernels::STW_ISA {
+namespace {
+
+// Rows of a block on the causal diagonal that share one limit on their keys.
+constexpr int64_t diagonal_step = 12;
+
+struct Head {
+  const AttentionArgs* args;
+  const Dropout* dropout;      // or null
+  ScoreRule rule;
+  HeadRows queries, douts, outs;
+  const float* lse;            // (rows)
+  int64_t dropout_first;       // element of (query 0, key 0)
+};
+
+// What the product of two blocks needs to know: rows of queries and keys, all of one document, and whether query r sees
+// keys 0..r at most. `first`: the queries have seen no keys yet.
+struct BlockPair {
+  int64_t query, queries, key, keys;
+  bool diagonal, first;
+};
+
+float dot_row(const Head& h, int64_t row, int64_t head_dim) {
+  F16 sum = zero();
+  const int64_t a = h.douts.at + row * h.douts.stride, b = h.outs.at + row * h.outs.stride;
+  for (int64_t d = 0; d < head_dim; d += 16) {
+    const int64_t lanes = min(16, head_dim - d);
+    F16 x, y;
+    if (lanes == 16) {
+      x = load16(h.douts.data, h.douts.dtype, a + d);
+      y = load16(h.outs.data, h.outs.dtype, b + d);
+    } else {
+      x = load16_some(h.douts.data, h.douts.dtype, a + d, lanes);
+      y = load16_some(h.outs.data, h.outs.dtype, b + d, lanes);
+    }
+    sum = fma(x, y, sum);
+  }
+  return fold(sum);
+}
+
+// Scores → P∘F in w.probabilities, dout·Vᵀ → dS in w.dscores; lanes that a query does not see become 0.
+void differentiate_scores(const Head& h, const GradientWorkspace& w, const BlockPair& b) {
+  for (int64_t r = 0; r < b.queries; ++r) {
+    float* s = w.probabilities + r * turned_stride;
+    float* d = w.dscores + r * turned_stride;
+    const int64_t row = b.query + r, seen = max(0, min(b.keys, end_key(h.rule, row) - b.key));
+    const int64_t lanes = 16 * panels_of(seen), unseen = min(lanes, first_key(h.rule, row) - b.key);
+    if (h.rule.slope != 0)
+      for (int64_t k = 0; k < lanes; k += 16) store(s + k, with_bias(h.rule.slope, row, b.key + k, load(s + k)));
+    for (int64_t k = seen; k < lanes; ++k) s[k] = -infinity, d[k] = 0;
+    for (int64_t k = 0; k < unseen; ++k) s[k] = -infinity, d[k] = 0;
+    const F16 lse = splat(h.lse[row]), dot = splat(-w.dot[row]);
+    if (h.dropout != nullptr)
+      dropout_factors(*h.dropout, h.dropout_first + row * h.args->rows_per_sample + b.key, lanes, w.factors);
+    for (int64_t k = 0; k < lanes; k += 16) {
+      const F16 p = exp(sub(load(s + k), lse));
+      const F16 factor = h.dropout != nullptr ? load(w.factors + k) : splat(1.0f);
+      store(d + k, mul(p, fma(load(d + k), factor, dot)));
+      store(s + k, mul(p, factor));
+    }
+    for (int64_t k = lanes; k < turned_stride - 16; k += 16) store(s + k, zero()), store(d + k, zero());
+  }
+}
+
+void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, float* dkeys, float* dvalues,
+                bool first_of_keys) {
+  const int64_t head_dim = h.args->head_dim, stride = row_stride(head_dim), panels = panels_of(head_dim);
+  const int64_t step = b.diagonal ? diagonal_step : query_block, packed_key = b.key % key_block;
+  pack_rows(h.queries, b.query, b.queries, head_dim, h.args->scale, w.queries);
+  pack_rows(h.douts, b.query, b.queries, head_dim, 1.0f, w.douts);
+  for (int64_t r = 0; r < b.queries; r += step) {
+    const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
+    attention_product<false>(rows, panels_of(seen), head_dim, w.queries + r * stride, stride,
+                             w.turned_keys + packed_key, turned_stride, w.probabilities + r * turned_stride,
+                             turned_stride, false);
+    attention_product<false>(rows, panels_of(seen), head_dim, w.douts + r * stride, stride,
+                             w.turned_values + packed_key, turned_stride, w.dscores + r * turned_stride,
+                             turned_stride, false);
+  }
+  differentiate_scores(h, w, b);
+  for (int64_t k = 0; k < b.keys; k += step) {
+    const int64_t rows = min(step, b.keys - k), from = b.diagonal ? k : 0;
+    attention_product<true>(rows, panels, b.queries - from, w.probabilities + from * turned_stride + k, turned_stride,
+                            w.douts + from * stride, stride, dvalues + k * stride, stride, !first_of_keys);
+    attention_product<true>(rows, panels, b.queries - from, w.dscores + from * turned_stride + k, turned_stride,
+                            w.queries + from * stride, stride, dkeys + k * stride, stride, !first_of_keys);
+  }
+  for (int64_t r = 0; r < b.queries; r += step) {
+    const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
+    attention_product<false>(rows, panels, seen, w.dscores + r * turned_stride, turned_stride,
+                             w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride, stride,
+                             !b.first);
+  }
+}
+
+void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w, int64_t sample, int64_t kv_head) {
+  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, stride = row_stride(head_dim);
+  const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim;
+  const int64_t group = args.query_heads / args.kv_heads, top = sample * rows * width;
+  const int64_t key_at = top + out_width + kv_head * head_dim, value_at = key_at + args.kv_heads * head_dim;
+  const HeadRows keys = {args.qkv.data, args.qkv.dtype, key_at, width};
+  const HeadRows values = {args.qkv.data, args.qkv.dtype, value_at, width};
+  Dropout dropout = {};
+  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+  for (int64_t member = 0; member < group; ++member) {
+    const int64_t head = kv_head * group + member, out_at = sample * rows * out_width + head * head_dim;
+    Head h;
+    h.args = &args;
+    h.rule = score_rule(args, sample, head);
+    h.dropout = args.dropout > 0 ? &dropout : nullptr;
+    h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
+    h.douts = {args.dout.data, args.dout.dtype, out_at, out_width};
+    h.outs = {args.out.data, args.out.dtype, out_at, out_width};
+    h.lse = args.lse + (sample * args.query_heads + head) * rows;
+    h.dropout_first = head * rows * rows;
+    for (int64_t r = 0; r < rows; ++r) w.dot[r] = dot_row(h, r, head_dim);
+    for (int64_t key = 0; key < rows; key += key_block) {
+      const int64_t count = min(key_block, rows - key), offset = group == 1 ? 0 : key * stride;
+      pack_rows(keys, key, count, head_dim, 1.0f, w.keys);
+      pack_turned(keys, key, count, head_dim, w.turned_keys);
+      pack_turned(values, key, count, head_dim, w.turned_values);
+      const auto differentiate = [&](const BlockPair& pair, bool first_of_keys) {
+        const int64_t at = offset + (pair.key - key) * stride;
+        block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);
+      };
+      if (args.causal) {
+        // Where keys and queries are the same rows, each document has a square of its own. Later queries see this block's
+        // keys only where they belong to its last document, and their window reaches them.
+        for (int64_t row = key, end; row < key + count; row = end) {
+          end = document_end(h.rule, row, key + count);
+          differentiate({row, end - row, row, end - row, true, row == first_key(h.rule, row)}, member == 0);
+        }
+      } else if (member == 0) {
+        for (int64_t i = 0; i < count * stride; i += 16) store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
+      }
+      // Queries come in pieces, each of one document and one block. A piece meets all keys that any of its rows sees.
+      const int64_t before = first_row(h.rule, key), block = before - before % query_block;
+      for (int64_t query = args.causal ? key + query_block : max(block, document_start(h.rule.positions, before)), end; query < rows; query = end) {
+        const int64_t start = first_key(h.rule, query), begin = max(start, key);
+        if (begin >= key + count) break;
+        end = document_end(h.rule, query, min(rows, query - query % query_block + query_block));
+        const int64_t keys_end = min(key + count, end_key(h.rule, end - 1));
+        if (begin < keys_end) differentiate({query, end - query, begin, keys_end - begin, false, begin == start}, false);
+      }
+      if (member + 1 < group) continue;
+      for (int64_t k = 0; k < count; ++k) {
+        unpack_row(w.dkeys + offset + k * stride, 1.0f, head_dim, args.dqkv, key_at + (key + k) * width);
+        unpack_row(w.dvalues + offset + k * stride, 1.0f, head_dim, args.dqkv, value_at + (key + k) * width);
+      }
+    }
+    for (int64_t r = 0; r < rows; ++r)
+      unpack_row(w.dqueries + r * stride, args.scale, head_dim, args.dqkv, top + head * head_dim + r * width);
+  }
+}
+
+}  // namespace
+
+void attention_gradient(const Launch& launch, const AttentionArgs& args) {
+  STW_ASSERT_WORKSPACE(attention_gradient);
+  assert(is_valid_score_rule(args));
+  GradientWorkspace counted;
+  const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
+  parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {
+    GradientWorkspace w;
+    carve_gradient(args, (char*)launch.workspace + thread * thread_bytes, &w);
+    differentiate_kv_head(args, w, index / args.kv_heads, index % args.kv_heads);
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,35 @@
+// One thread's scratch memory in attention_gradient: O(rows_per_sample · head_dim), nothing quadratic.
+#pragma once
+#include "kernels/cpu/attention/attention_tile.h"
+
+namespace stw::kernels {
+
+struct GradientWorkspace {
+  float *queries, *douts;                    // one block of queries, rows
+  float *keys, *turned_keys, *turned_values; // one block of keys
+  float *probabilities, *dscores;            // query_block × key_block
+  float *factors;
+  float *dot;                                // (rows_per_sample): rows of dout · out
+  float *dqueries;                           // (rows_per_sample) rows: one query head
+  float *dkeys, *dvalues;                    // one block of keys, or all rows where several query heads share them
+};
+STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, GradientWorkspace* w) {
+  Carver carver{memory, 0};
+  const int64_t stride = row_stride(args.head_dim), rows = args.rows_per_sample;
+  const int64_t key_rows = args.query_heads == args.kv_heads ? key_block : rows;
+  w->queries = carver.take(query_block * stride);
+  w->douts = carver.take(query_block * stride);
+  w->keys = carver.take(key_block * stride);
+  w->turned_keys = carver.take(args.head_dim * turned_stride);
+  w->turned_values = carver.take(args.head_dim * turned_stride);
+  w->probabilities = carver.take(query_block * turned_stride);
+  w->dscores = carver.take(query_block * turned_stride);
+  w->factors = carver.take(key_block + 64);
+  w->dot = carver.take(rows);
+  w->dqueries = carver.take(rows * stride);
+  w->dkeys = carver.take(key_rows * stride);
+  w->dvalues = carver.take(key_rows * stride);
+  return carver.bytes;
+}
+
+}  // namespace stw::kernels

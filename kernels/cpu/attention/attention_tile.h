@@ -1,0 +1,138 @@
+// The small matrix product inside attention, its blocks and its packed layouts.
+//
+// Blocks are fixed: 64 keys, counted from the sequence's first; so a row's arithmetic depends neither on the other rows
+// nor on how queries are grouped, and a cached step repeats the bits of the whole sequence. Operands are packed in fp32
+// with rows of an odd number of cache lines, which spreads a column over all sets of the cache:
+//
+//   rows    (rows, row_stride(head_dim))     queries, keys, values, output gradients
+//   turned  (head_dim, turned_stride)        keys or values of one block, a key a lane
+//   scores  (rows, turned_stride)            one block of keys wide
+#pragma once
+#include "kernels/cpu/product/gemm_panel.h"
+
+namespace stw::kernels {
+
+inline constexpr int64_t key_block = 64;
+inline constexpr int64_t query_block = 64;      // of the gradient
+inline constexpr int64_t query_group = 24;      // forward: rows whose scores exist at a time
+inline constexpr int64_t query_chunk = 192;     // forward: rows that share a packed block of keys; a task
+inline constexpr int64_t turned_stride = key_block + 16;
+
+STW_INLINE int64_t panels_of(int64_t columns) { return (columns + 15) / 16; }
+// An odd number of 16-float lines that holds head_dim.
+STW_INLINE int64_t row_stride(int64_t head_dim) { return (panels_of(head_dim) | 1) * 16; }
+
+// Hands out consecutive pieces of a workspace, or only counts their bytes where there is no memory yet.
+struct Carver {
+  char* memory;
+  int64_t bytes;
+  float* take(int64_t floats) {
+    char* piece = memory == nullptr ? nullptr : memory + bytes;
+    bytes += (floats * 4 + 63) / 64 * 64;
+    return (float*)piece;
+  }
+};
+
+namespace STW_ISA {
+
+#if defined(STW_ISA_AVX512)
+inline constexpr int tile_panels = 2;
+#else
+inline constexpr int tile_panels = 1;
+#endif
+inline constexpr int attention_tile_rows = 6;
+
+// c (R, 16·P) = (accumulate ? c : +0) + a·b: one chain per element. `turned`: element (row, k) of a lies at
+// a[k·lda + row], otherwise at a[row·lda + k].
+template <int R, int P, bool turned>
+STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                               int64_t ldc, bool accumulate) {
+  F16 sum[R][P];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) sum[r][p] = accumulate ? load(c + r * ldc + 16 * p) : zero();
+  for (int64_t k = 0; k < depth; ++k) {
+    F16 y[P];
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) y[p] = load(b + k * ldb + 16 * p);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      F16 x = splat(turned ? a[k * lda + r] : a[r * lda + k]);
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) sum[r][p] = fma(x, y[p], sum[r][p]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) store(c + r * ldc + 16 * p, sum[r][p]);
+}
+
+template <int P, bool turned>
+static inline void attention_columns(int64_t rows, int64_t depth, const float* a, int64_t lda, const float* b,
+                                     int64_t ldb, float* c, int64_t ldc, bool accumulate) {
+  const int64_t step = turned ? 1 : lda;
+  int64_t r = 0;
+  for (; r + attention_tile_rows <= rows; r += attention_tile_rows)
+    attention_tile<attention_tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc, accumulate);
+  const float* x = a + r * step;
+  float* y = c + r * ldc;
+  switch (rows - r) {
+    case 1: return attention_tile<1, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 2: return attention_tile<2, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 3: return attention_tile<3, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 4: return attention_tile<4, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 5: return attention_tile<5, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    default: return;
+  }
+}
+
+// c (rows, 16·panels) = (accumulate ? c : +0) + a·b.
+template <bool turned>
+static inline void attention_product(int64_t rows, int64_t panels, int64_t depth, const float* a, int64_t lda,
+                                     const float* b, int64_t ldb, float* c, int64_t ldc, bool accumulate) {
+  int64_t p = 0;
+  for (; p + tile_panels <= panels; p += tile_panels)
+    attention_columns<tile_panels, turned>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
+  for (; p < panels; ++p)
+    attention_columns<1, turned>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
+}
+
+// A head's rows inside a larger row-major matrix: row r of the head starts at element `at` + r·stride.
+struct HeadRows {
+  const void* data;
+  DType dtype;
+  int64_t at, stride;
+};
+
+// Rows [first, first + count) times `factor`, lanes past head_dim 0.
+STW_INLINE void pack_rows(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float factor,
+                          float* to) {
+  const int64_t ld = row_stride(head_dim);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t at = from.at + (first + r) * from.stride;
+    for (int64_t d = 0; d < head_dim; d += 16) {
+      F16 x = head_dim - d >= 16 ? load16(from.data, from.dtype, at + d)
+                                 : load16_some(from.data, from.dtype, at + d, head_dim - d);
+      store(to + r * ld + d, mul(x, splat(factor)));
+    }
+  }
+}
+STW_INLINE void unpack_row(const float* from, float factor, int64_t head_dim, Matrix to, int64_t at) {
+  for (int64_t d = 0; d < head_dim; d += 16) {
+    F16 x = mul(load(from + d), splat(factor));
+    if (head_dim - d >= 16) store16(to.data, to.dtype, at + d, x);
+    else store16_some(to.data, to.dtype, at + d, x, head_dim - d);
+  }
+}
+// Rows [first, first + count) become lanes; lanes past the last hold anything.
+STW_INLINE void pack_turned(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float* to) {
+  const void* data = (const char*)from.data + (from.at + first * from.stride) * element_bytes(from.dtype);
+  with_dtype(from.dtype, [&](auto stored) {
+    pack_along<stored.dtype, turned_stride>(data, from.stride, count, head_dim, to);
+  });
+}
+
+}  // namespace STW_ISA
+}  // namespace stw::kernels

@@ -1,0 +1,85 @@
+// table_gradient[token] += Σ dy over the rows that hold the token: a scatter, made deterministic by sorting.
+//
+// The rows are sorted by token with a stable radix sort (8 bits a pass, as many passes as the vocabulary needs), so that
+// the rows of a token stand side by side in their old order. Then every token's row of the table is a serial sum that starts
+// from the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first: a frequent token's sum
+// would be a long one otherwise. A cut of the batch between samples changes nothing. Tasks are strips of columns: the tokens
+// of a text are too uneven to share out.
+//
+// Workspace: two arrays of (token, row), 8 bytes a row each; the sort swaps between them.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/lanes/split.h"
+
+namespace stw::kernels::STW_ISA {
+
+namespace {
+
+struct Entry { int32_t token, row; };
+
+Entry* sorted_rows(const EmbeddingArgs& args, Entry* from, Entry* to) {
+  for (int64_t row = 0; row < args.rows; ++row) from[row] = {args.tokens[row], (int32_t)row};
+  for (int shift = 0; shift < 31 && (args.vocabulary - 1) >> shift != 0; shift += 8) {
+    int64_t place[257] = {0};
+    for (int64_t i = 0; i < args.rows; ++i) ++place[((from[i].token >> shift) & 255) + 1];
+    for (int digit = 0; digit < 256; ++digit) place[digit + 1] += place[digit];
+    for (int64_t i = 0; i < args.rows; ++i) to[place[(from[i].token >> shift) & 255]++] = from[i];
+    Entry* swap = from;
+    from = to;
+    to = swap;
+  }
+  return from;
+}
+
+constexpr int groups = 4;
+constexpr int64_t strip = 16 * groups;  // columns
+
+// The end of the rows that are added up together with this one.
+int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
+  const int64_t in_sample = row % args.rows_per_sample;
+  return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
+}
+
+void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column, int64_t width) {
+  for (int64_t i = 0; i < args.rows;) {
+    const int32_t token = entries[i].token;
+    float* buffer = args.table_gradient + token * args.features + column;
+    F16 total[groups];
+    for (int k = 0; k < groups; ++k)
+      total[k] = load_group(buffer, DType::f32, 16 * k, min(16, max(0, width - 16 * k)));
+    while (i < args.rows && entries[i].token == token) {
+      const int64_t end = end_of_chain(args, entries[i].row);
+      F16 sum[groups];
+      for (int k = 0; k < groups; ++k) sum[k] = zero();
+      for (; i < args.rows && entries[i].token == token && entries[i].row < end; ++i) {
+        const int64_t base = entries[i].row * args.features + column;
+        for (int k = 0; k < groups && 16 * k < width; ++k)
+          sum[k] = add(sum[k], load_group(args.y.data, args.y.dtype, base + 16 * k, min(16, width - 16 * k)));
+      }
+      for (int k = 0; k < groups; ++k) total[k] = add(total[k], sum[k]);
+    }
+    for (int k = 0; k < groups && 16 * k < width; ++k)
+      store_group(buffer, DType::f32, 16 * k, total[k], min(16, width - 16 * k));
+  }
+}
+
+}  // namespace
+
+void embedding_gradient(const Launch& launch, const EmbeddingArgs& args) {
+  STW_ASSERT_WORKSPACE(embedding_gradient);
+  if (args.with_positions) position_gradient(launch, args);
+  if (!args.accumulate)
+    fill(launch, {args.table_gradient, (uint64_t)(args.vocabulary * args.features) * sizeof(float)});
+  auto* first = (Entry*)launch.workspace;
+  const Entry* entries = sorted_rows(args, first, first + args.rows);
+  auto body = [&](int64_t task, int) {
+    fold_strip(args, entries, task * strip, min(strip, args.features - task * strip));
+  };
+  const int64_t strips = ceil_div(args.features, strip);
+  if (args.rows * args.features <= serial_elements) {
+    for (int64_t task = 0; task < strips; ++task) body(task, 0);
+  } else {
+    parallel_for(launch, strips, body);
+  }
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,57 @@
+// How muon cuts its products into tasks and its workspace into regions: a pure function of shape and threads that the
+// workspace function shares with the kernel; no bit depends on it. With s the shorter side of the matrix:
+//
+//   | u: rows × columns | gram: s × s | square: s × s | sums: one a chunk of u | thread 0 | thread 1 | ...
+//                                                                               panels of a product, a strip of u
+#pragma once
+#include "kernels/cpu/product/linear_tiles.h"
+
+namespace stw::kernels {
+
+inline constexpr int64_t muon_chunk = 4096;   // elements of u whose squares are summed in fp32
+
+struct MuonLayout {
+  int64_t rows, columns, shorter, longer;
+  bool wide;               // the rows are the shorter side
+  int64_t tile, tiles;     // squares of the products that are shorter × shorter, tiles a side
+  int64_t strip, strips;   // of the longer side
+  int64_t product_bytes, thread_bytes;
+  int64_t gram_at, square_at, sums_at, threads_at, bytes;   // offsets in bytes, each a multiple of 64
+};
+
+STW_INLINE int64_t muon_side(int64_t extent, int64_t parts) { return even_tile(extent, parts, 96); }
+
+STW_INLINE MuonLayout muon_layout(const UpdateArgs& args, int threads) {
+  constexpr int64_t largest = 384, serial_below = 100000;
+  MuonLayout a = {};
+  a.columns = args.columns;
+  a.rows = args.count / args.columns;
+  a.wide = a.rows <= a.columns;
+  a.shorter = a.wide ? a.rows : a.columns;
+  a.longer = a.wide ? a.columns : a.rows;
+  const int64_t workers = threads <= 1 || a.shorter * a.shorter * a.longer < serial_below ? 1 : threads;
+
+  // Only tiles on and below the diagonal are computed: the finer they are, the less lies above it, and the more evenly
+  // they share out among threads.
+  a.tiles = tiles_in(a.shorter, largest);
+  while (a.tiles * (a.tiles + 1) / 2 < 4 * workers && muon_side(a.shorter, a.tiles) > 96) ++a.tiles;
+  a.tile = muon_side(a.shorter, a.tiles);
+  a.tiles = tiles_in(a.shorter, a.tile);
+  a.strip = muon_side(a.longer, tiles_in(tiles_in(a.longer, largest), workers) * workers);
+  a.strips = tiles_in(a.longer, a.strip);
+
+  const int64_t symmetric = chain_product_workspace(a.tile, a.tile, a.longer);
+  const int64_t in_place = a.wide ? chain_product_workspace(a.shorter, a.strip, a.shorter)
+                                  : chain_product_workspace(a.strip, a.shorter, a.shorter);
+  const auto lines = [](int64_t floats) { return (floats * (int64_t)sizeof(float) + 63) / 64 * 64; };
+  a.product_bytes = symmetric > in_place ? symmetric : in_place;
+  a.thread_bytes = a.product_bytes + lines(a.shorter * a.strip);
+  a.gram_at = lines(args.count);
+  a.square_at = a.gram_at + lines(a.shorter * a.shorter);
+  a.sums_at = a.square_at + lines(a.shorter * a.shorter);
+  a.threads_at = a.sums_at + lines(tiles_in(args.count, muon_chunk));
+  a.bytes = a.threads_at + a.thread_bytes * (threads > 1 ? threads : 1);
+  return a;
+}
+
+}  // namespace stw::kernels

@@ -1,0 +1,87 @@
+// Activations and their gradients, element by element (gelu_form.h). Floor: 4 bytes an element of 16 bits, 6 the gradient. An SM issues 128
+// operations a cycle, 25 an element in the time that an H200 (4.8 TB/s over 132 SMs) moves 4 bytes, 35 on an H100; tanh's form is about
+// 33 here, its gradient 42 of 37 and 53. So on the one arithmetic is as much of the limit as memory. In fast_activation.h they are 11 and
+// 20, two of them the special function unit's, which takes 16 a cycle: 16 operations' time. Two groups are under way a thread (ahead.h).
+#include "kernels/common/gelu_form.h"
+#include "kernels/cuda/ahead.h"
+#include "kernels/cuda/elementwise/fast_activation.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+namespace stw::kernels::cuda {
+
+// How an activation is computed: GELU by erf, by tanh or by the special function unit; the others in one way each.
+enum class By { gelu_erf, gelu_tanh, gelu_special_unit, tanh, relu };
+template <By by>
+STW_DEVICE F16 gelu_of(const F16& x) {
+  if constexpr (by == By::gelu_erf) return erf_form(x);
+  else if constexpr (by == By::gelu_tanh) return tanh_form(x);
+  else if constexpr (by == By::tanh) return tanh(x);
+  else if constexpr (by == By::relu) return relu(x);
+  else return fast_gelu(x);
+}
+template <By by>
+STW_DEVICE F16 gelu_slope(const F16& x) {
+  if constexpr (by == By::gelu_erf) return erf_form_gradient(x);
+  else if constexpr (by == By::gelu_tanh) return tanh_form_gradient(x);
+  else if constexpr (by == By::tanh) return tanh_gradient(x);
+  else if constexpr (by == By::relu) return relu_gradient(x);
+  else return fast_gelu_gradient(x);
+}
+
+template <class Stored> inline constexpr By fast_way = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
+
+template <class Stored, By by>
+static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args, bool vectors) {
+  for_groups_of_grid_ahead(args.count, vectors,
+    [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
+    [&](const F16& x, int64_t at, auto n) {
+      store_group(args.y.data, Stored::of(args.y.dtype), at, gelu_of<by>(x), n);
+    });
+}
+
+template <class Stored, By by>
+static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(GeluArgs args, bool vectors) {
+  struct Operands { F16 x, dy; };
+  for_groups_of_grid_ahead(args.count, vectors,
+    [&](int64_t at, auto n) {
+      return Operands{load_group(args.x.data, Stored::of(args.x.dtype), at, n), load_group(args.dy.data, Stored::of(args.dy.dtype), at, n)};
+    },
+    [&](const Operands& o, int64_t at, auto n) {
+      store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, gelu_slope<by>(o.x)), n);
+    });
+}
+
+template <class Kernel>
+static Kernel* kernel_of(const GeluArgs& args, Kernel* erf, Kernel* by_tanh, Kernel* tanh, Kernel* relu) {
+  switch (args.activation) {
+    case Activation::gelu_tanh: return by_tanh;
+    case Activation::gelu_erf: return erf;
+    case Activation::tanh: return tanh;
+    case Activation::relu: break;
+  }
+  return relu;
+}
+
+void gelu(const Launch& l, const GeluArgs& args) {
+  const bool fast = is_fast(args);
+  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype);
+  for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
+    using Stored = decltype(stored);
+    launch(l, kernel_of(args, gelu_kernel<Stored, By::gelu_erf>, fast ? gelu_kernel<Stored, fast_way<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
+                        gelu_kernel<Stored, By::tanh>, gelu_kernel<Stored, By::relu>),
+           blocks_for_ahead(args.count), block_threads, 0, args, vectors);
+  });
+}
+
+void gelu_gradient(const Launch& l, const GeluArgs& args) {
+  const bool fast = is_fast(args);
+  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) && vectors_at(args.y.data, args.y.dtype);
+  for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
+    using Stored = decltype(stored);
+    launch(l, kernel_of(args, gelu_gradient_kernel<Stored, By::gelu_erf>, fast ? gelu_gradient_kernel<Stored, fast_way<Stored>> : gelu_gradient_kernel<Stored, By::gelu_tanh>,
+                        gelu_gradient_kernel<Stored, By::tanh>, gelu_gradient_kernel<Stored, By::relu>),
+           blocks_for_ahead(args.count), block_threads, 0, args, vectors);
+  });
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,20 @@
+// y = base + low·Wᵀ for the adapters of matrices side by side, in one launch: chains of the rank's length that start from what is
+// there. Bound by memory: y is read and written, 4 bytes an element in 16 bits; what is computed hides behind that up to a rank of some
+// 100. A base that lies elsewhere, which plans of ours do not have, is copied first.
+#include "kernels/cuda/product/adapter_products.h"
+#include "kernels/cuda/product/matrix_product.h"
+
+namespace stw::kernels::cuda {
+
+void adapter(const Launch& l, const AdapterArgs& args) {
+  STW_ASSERT_WORKSPACE(adapter);
+  assert(is_own(args.products));
+  assert(args.base.dtype == args.y.dtype);
+  if (args.base.data != args.y.data) {
+    const auto bytes = static_cast<uint64_t>(args.rows * args.width * (args.y.dtype == DType::f32 ? 4 : 2));
+    cudaMemcpyAsync(args.y.data, args.base.data, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(l.stream));
+  }
+  own_product<Contiguous::depth, Contiguous::depth>(l, adapter_products(args), args.products);
+}
+
+}  // namespace stw::kernels::cuda

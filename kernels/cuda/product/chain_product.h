@@ -1,0 +1,242 @@
+// Matrix products on the CUDA cores with the bits of the CPU: along k there are chains of at most chain_terms fused multiply-adds
+// in fp32, in order of k from +0, whose results are added one after the other to what an element starts from. Chains begin anew in
+// every part of a chained product and in every sample (Products::restart). So the bits depend neither on tiles nor on the device.
+//
+// A block of 256 threads computes a tile of the output, a thread per × per elements of it in registers. Slices of `depth`
+// numbers of k go through shared memory, as fp32 and with k outermost, so that a thread reads what it multiplies as float4:
+// 16 numbers for 64 multiply-adds. There are two slices: while one is used, the next one is on its way in registers. Large
+// tiles are bound by the multiply-adds; small ones keep more multiprocessors busy where the output is small.
+//
+// A small tile keeps what the chains are added to in registers; a large one, whose chains fill them, in c, which has to be in
+// fp32 where there are several chains: 8 bytes of memory an element for 256 multiply-adds. `rounded`: totals are rounded at the
+// end of every sample; small tiles alone.
+//
+// Slices begin anew with every chain. Past its end a is +0 and b is -0: their product -0 is the one number that adds nothing to
+// any number, -0 included.
+#pragma once
+#include "kernels/cuda/product/product.h"
+#include "kernels/cuda/product/round_gradient.h"
+
+namespace stw::kernels::cuda {
+
+struct LargeTile { static constexpr int edge = 128, depth = 8, per = 8; };
+struct SmallTile { static constexpr int edge = 64, depth = 16, per = 4; };
+static_assert(chain_terms % LargeTile::depth == 0 && chain_terms % SmallTile::depth == 0);
+template <class T> inline constexpr bool holds_totals = T::per == SmallTile::per;
+// A slice has four numbers of each operand for each thread. Lines are 16-byte aligned and not a multiple of 32 banks apart.
+template <class T> inline constexpr int slice_line = T::edge + 4;
+
+// The four numbers of a slice that this thread brings: number `line` of the output and `first` of k, or the reverse.
+struct Place4 { int line, first; };
+template <class T, Contiguous along>
+STW_DEVICE Place4 place4() {
+  constexpr int groups = (along == Contiguous::depth ? T::depth : T::edge) / 4;
+  const int t = forgotten(static_cast<int>(threadIdx.x));   // no addresses are kept through the multiply-adds
+  return {t / groups, t % groups * 4};
+}
+
+template <class T, Contiguous along, bool negative_padding>
+STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int output, int64_t outputs, int k, int64_t depth) {
+  const Place4 place = place4<T, along>();
+  const int64_t o = output + (along == Contiguous::depth ? place.line : place.first);
+  const int64_t d = k + (along == Contiguous::depth ? place.first : place.line);
+  // Lines past the end are read as empty; what an output past the end becomes is never stored.
+  if constexpr (along == Contiguous::depth) return load_raw4(data, t, o * stride + d, o < outputs ? four_at_most(depth - d) : 0, negative_padding);
+  else return load_raw4(data, t, d * stride + o, d < depth ? four_at_most(outputs - o) : 0, negative_padding);
+}
+template <class T, Contiguous along>
+STW_DEVICE void put_slice(float* slice, Raw4 raw, DType t) {
+  const Place4 place = place4<T, along>();
+  const Float4 x = floats_of(raw, t);
+  if constexpr (along == Contiguous::depth)
+    for (int i = 0; i < 4; ++i) slice[(place.first + i) * slice_line<T> + place.line] = x.f[i];
+  else
+    store_vector(slice + place.line * slice_line<T> + place.first, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
+}
+
+// Of the groups of four rows and of four columns that a thread computes, number g in the tile. A warp reads four different
+// groups of rows and eight of columns.
+template <class T> STW_DEVICE int group_row(int t, int g) {
+  return g * (T::edge / 2) + (t / 64 * 4 + t % 32 / 8) * 4;
+}
+template <class T> STW_DEVICE int group_column(int t, int g) {
+  return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
+}
+
+template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
+static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
+  constexpr int slice = T::depth * slice_line<T>, groups = T::per / 4;
+  STW_SHARED(float4, shared, slice);   // two slices of each operand
+  float* const slices = reinterpret_cast<float*>(shared);
+  const Tile tile = tile_of_block(all, T::edge, T::edge);
+  const Product& out = all.product[tile.product];
+
+  static_assert(!rounded || holds_totals<T>);
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum[T::per][T::per];   // of the chain
+  float total[holds_totals<T> ? T::per : 1][T::per];
+  STW_UNROLL
+  for (int i = 0; i < T::per; ++i)
+    STW_UNROLL
+    for (int j = 0; j < T::per; ++j) sum[i][j] = 0.0f;
+  if constexpr (holds_totals<T>) {
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i)
+      STW_UNROLL
+      for (int g = 0; g < groups; ++g) {
+        const int64_t row = tile.row + group_row<T>(thread, i / 4) + i % 4, column = tile.column + group_column<T>(thread, g);
+        const Float4 from = load4(out.start, all.start, row * out.c_stride + column, out.start != nullptr && row < out.m ? out.n - column : 0);
+        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = from.f[j];
+      }
+  }
+
+  int current = tile.product;   // where the next slice comes from
+  int k = 0;
+  // Of the next slice: where its chain and its sample end.
+  int64_t sample_end = all.restart > 0 ? all.restart - all.first : INT64_MAX;
+  int64_t chain_end = min(sample_end, chain_terms);
+  const int last = all.chained ? all.count - 1 : current;
+  Raw4 next_a, next_b;
+  enum End : int { inside, of_chain, of_sample };
+  End next_ends = inside;
+  const auto load_next = [&] {
+    while (k >= all.product[current].k) {
+      if (current == last) return false;
+      ++current, k = 0;
+      chain_end = chain_terms;
+    }
+    const Product& p = all.product[current];
+    const int64_t end = min(chain_end, p.k);
+    next_a = load_slice<T, a_along, false>(p.a, all.a, p.a_stride, tile.row, p.m, k, end);
+    next_b = load_slice<T, b_along, true>(p.b, all.b, p.b_stride, tile.column, p.n, k, end);
+    k += T::depth;
+    next_ends = inside;
+    if (k >= end) {
+      k = static_cast<int>(end);
+      next_ends = end == sample_end ? of_sample : of_chain;
+      if (end == sample_end) sample_end += all.restart;
+      chain_end = min(sample_end, end + chain_terms);
+    }
+    return true;
+  };
+  const auto put_next = [&](int at) {
+    put_slice<T, a_along>(slices + at * slice, next_a, all.a);
+    put_slice<T, b_along>(slices + (2 + at) * slice, next_b, all.b);
+    __syncthreads();
+  };
+
+  int sample = 0;
+  const auto round_sample = [&] {
+    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample++);
+    const int t = forgotten(thread);
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i)
+      STW_UNROLL
+      for (int g = 0; g < groups; ++g) {
+        const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4, column = tile.column + group_column<T>(t, g);
+        Float4 x;
+        for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
+        x = rounded4(rounding, row * out.c_stride + column, x);
+        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = x.f[j];
+      }
+  };
+  // Large tiles: what the next chain is added to, null: +0.
+  const void* from = out.start;
+  DType from_dtype = all.start;
+  // The four numbers at row i and group g with the chain that has ended.
+  const auto total_of = [&](int i, int g, int64_t row, int64_t column) {
+    Float4 x;
+    if constexpr (holds_totals<T>) {
+      for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
+    } else {
+      x = load4(from, from_dtype, row * out.c_stride + column, from != nullptr ? out.n - column : 0);
+    }
+    return x;
+  };
+  const auto add_chain = [&] {
+    const int t = forgotten(thread);
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i)
+      STW_UNROLL
+      for (int g = 0; g < groups; ++g) {
+        const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4, column = tile.column + group_column<T>(t, g);
+        if constexpr (holds_totals<T>) {
+          for (int j = 0; j < 4; ++j) total[i][4 * g + j] = total[i][4 * g + j] + sum[i][4 * g + j];
+        } else if (row < out.m) {
+          Float4 x = total_of(i, g, row, column);
+          for (int j = 0; j < 4; ++j) x.f[j] = x.f[j] + sum[i][4 * g + j];
+          store4(out.c, DType::f32, row * out.c_stride + column, x, out.n - column);
+        }
+        for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = 0.0f;
+      }
+    from = out.c;
+    from_dtype = DType::f32;
+  };
+
+  bool more = load_next();
+  const bool has_chain = more;
+  if (more) put_next(0);
+  for (int at = 0; more; at ^= 1) {
+    const End ends = next_ends;
+    more = load_next();
+    const float *a = slices + at * slice, *b = slices + (2 + at) * slice;
+    STW_UNROLL
+    for (int d = 0; d < T::depth; ++d) {
+      float x[T::per], y[T::per];
+      for (int g = 0; g < groups; ++g) {
+        const float4 v = load_vector<float4>(a + d * slice_line<T> + group_row<T>(thread, g));
+        const float4 w = load_vector<float4>(b + d * slice_line<T> + group_column<T>(thread, g));
+        x[4 * g] = v.x, x[4 * g + 1] = v.y, x[4 * g + 2] = v.z, x[4 * g + 3] = v.w;
+        y[4 * g] = w.x, y[4 * g + 1] = w.y, y[4 * g + 2] = w.z, y[4 * g + 3] = w.w;
+      }
+      STW_UNROLL
+      for (int i = 0; i < T::per; ++i)
+        STW_UNROLL
+        for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
+    }
+    if (more) put_next(at ^ 1);   // everybody is done with that slice since the barrier before
+    if (ends != inside && (more || holds_totals<T>)) add_chain();   // a large tile's last chain is added below
+    if constexpr (rounded)
+      if (ends == of_sample) round_sample();
+  }
+
+  const int ending = forgotten(thread);
+  STW_UNROLL
+  for (int g = 0; g < groups; ++g) {
+    const int64_t column = tile.column + group_column<T>(ending, g), n = out.n - column;
+    const Float4 bias = load4(out.bias, all.bias, column, out.bias != nullptr ? n : 0);
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i) {
+      const int64_t row = tile.row + group_row<T>(ending, i / 4) + i % 4;
+      if (row >= out.m) continue;
+      Float4 y = total_of(i, g, row, column);
+      if (!holds_totals<T> && has_chain)
+        for (int j = 0; j < 4; ++j) y.f[j] = y.f[j] + sum[i][4 * g + j];
+      for (int j = 0; j < 4; ++j) y.f[j] = out.bias != nullptr ? y.f[j] + bias.f[j] : y.f[j];
+      if (out.residual != nullptr) {
+        const Float4 before = load4(out.residual, all.c, row * out.c_stride + column, n);
+        for (int j = 0; j < 4; ++j) y.f[j] = before.f[j] + as_stored(all.c, y.f[j]);
+      }
+      store4(out.c, all.c, row * out.c_stride + column, y, n);
+    }
+  }
+}
+
+// Whether an element may have more than one chain.
+inline bool has_several_chains(const Products& all) {
+  for (int i = 0; i < all.count; ++i)
+    if (all.product[i].k > chain_terms || (all.restart > 0 && all.product[i].k > all.restart - all.first)) return true;
+  return all.chained && all.count > 1;
+}
+
+template <Contiguous a_along, Contiguous b_along, bool rounded>
+void chain_product(const Launch& l, const Products& all) {
+  const int64_t large = tiles_of(all, LargeTile::edge, LargeTile::edge), small = tiles_of(all, SmallTile::edge, SmallTile::edge);
+  if (small == 0) return;
+  if constexpr (!rounded)
+    if (large >= enough_tiles && (all.c == DType::f32 || !has_several_chains(all)))
+      return launch(l, chain_product_kernel<LargeTile, a_along, b_along, false>, static_cast<unsigned>(large), block_threads, 0, all);
+  launch(l, chain_product_kernel<SmallTile, a_along, b_along, rounded>, static_cast<unsigned>(small), block_threads, 0, all);
+}
+
+}  // namespace stw::kernels::cuda

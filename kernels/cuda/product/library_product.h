@@ -1,0 +1,46 @@
+// Products by the vendor's library (product_library.h). All of it runs on the host.
+#pragma once
+#include "kernels/cuda/product/product.h"
+#include "kernels/contract/product_library.h"
+
+namespace stw::kernels::cuda {
+
+inline bool in_sixteens(const void* p, DType dtype, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * (dtype == DType::f32 ? 4 : 2) % 16 == 0;
+}
+
+// By types, strides and columns alone: what the arena brings to it lies at multiples of 64 bytes. Extents may be odd where strides are
+// not: the library has kernels for that, slower ones on some cards.
+inline bool fits_library(const Products& all) {
+  if (all.a != all.b || (all.c != all.a && all.c != DType::f32)) return false;
+  for (int i = 0; i < all.count; ++i) {
+    const Product& p = all.product[i];
+    if (!in_sixteens(p.a, all.a, p.a_stride) || !in_sixteens(p.b, all.b, p.b_stride) || !in_sixteens(p.c, all.c, p.c_stride)) return false;
+    if (p.start != nullptr && (all.start != all.c || !in_sixteens(p.start, all.start, p.c_stride))) return false;
+    if (p.residual != nullptr && (p.start != nullptr || !in_sixteens(p.residual, all.c, p.c_stride))) return false;
+    if (p.bias != nullptr && (all.bias != all.c || !in_sixteens(p.bias, all.bias, 0))) return false;
+  }
+  return true;
+}
+
+// One call for each product; of chained ones each starts from what the one before has left, rounded as c is stored.
+template <Contiguous a_along, Contiguous b_along>
+LibraryProduct library_product(const Products& all, int i, LibraryProduct::Free free) {
+  const Product& p = all.product[i];
+  const void* const start = all.chained && i > 0 ? p.c : p.residual != nullptr ? p.residual : p.start;
+  return {p.m, p.n, p.k, all.a, all.c, p.a, p.b, a_along == Contiguous::output, b_along == Contiguous::depth, p.a_stride, p.b_stride, p.c_stride, p.c,
+          start, p.bias, free};
+}
+template <Contiguous a_along, Contiguous b_along>
+bool library_takes(const Launch& l, const Products& all, LibraryProduct::Free free) {
+  if (!fits_library(all)) return false;
+  for (int i = 0; i < all.count; ++i)
+    if (!l.products->takes(l.products->self, library_product<a_along, b_along>(all, i, free))) return false;
+  return true;
+}
+template <Contiguous a_along, Contiguous b_along>
+void library_multiply(const Launch& l, const Products& all, LibraryProduct::Free free) {
+  for (int i = 0; i < all.count; ++i) l.products->multiply(l.products->self, library_product<a_along, b_along>(all, i, free), l.stream);
+}
+
+}  // namespace stw::kernels::cuda

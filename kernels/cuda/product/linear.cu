@@ -1,0 +1,31 @@
+// y = x·Wᵀ + b for up to max_parts weights side by side, in one launch. One chain per element over the inputs, then the
+// bias, then (bf16, f16) one rounding, then the residual, which is read where y is written: 4 bytes an element in 16 bits instead of
+// the 8 of an addition of its own. No bit depends on the number of rows. The vendor's library begins with the residual.
+//
+// Where GELU follows, what is stored goes through it on the way (2 bytes an element written, where a kernel of its own reads it too).
+#include "kernels/cuda/product/linear_products.h"
+#include "kernels/cuda/product/matrix_product.h"
+
+namespace stw::kernels::cuda {
+
+void linear(const Launch& l, const LinearArgs& args) {
+  STW_ASSERT_WORKSPACE(linear);
+  assert(args.residual.data == nullptr || (args.parts == 1 && args.residual.dtype == args.y.dtype));
+  const Products all = forward_products(args);
+  if (args.activated.data != nullptr) {
+    assert(args.parts == 1 && args.residual.data == nullptr && args.y_stride == args.part[0].features && args.activated.dtype == args.y.dtype);
+    const bool inside = args.transposed ? ends_inside<Contiguous::depth, Contiguous::output>(all, args.products)
+                                        : ends_inside<Contiguous::depth, Contiguous::depth>(all, args.products);
+    if (!inside) {
+      LinearArgs product = args;
+      product.activated = {};
+      if (args.y.data == nullptr) product.y.data = args.activated.data;
+      linear(l, product);
+      return gelu(l, {args.rows * args.part[0].features, Activation::gelu_tanh, {product.y.data, args.y.dtype}, {}, args.activated, true});
+    }
+  }
+  if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
+  else product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);
+}
+
+}  // namespace stw::kernels::cuda

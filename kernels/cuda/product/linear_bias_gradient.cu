@@ -1,0 +1,37 @@
+// db += Σ_rows dy, in tiles of token_tile rows that start anew in every sample: the tiles are folded in order, group after group, onto the
+// buffer (token_tiles.h). Floor: dy read once; the sums are 1/32 of that and written and read again. All biases of a call, parts side by
+// side and further ops, are two launches.
+//
+// Workspace: for one bias after the other the sums of its tiles (tiles, features).
+#include "kernels/cuda/product/bias_sums.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+namespace stw::kernels::cuda {
+
+void linear_bias_gradient(const Launch& l, const LinearArgs& args) {
+  STW_ASSERT_WORKSPACE(linear_bias_gradient);
+  const TokenTiles tiles{args.rows, args.rows_per_sample};
+  Biases all = {0, args.y.dtype, tiles, 0, {}};
+  Folds folds = {args.accumulate, tiles, 0, {}};
+  float* sums = static_cast<float*>(l.workspace);
+  const auto run = [&] {
+    launch_bias_tiles(l, all);
+    launch_folds(l, folds);
+    all.count = folds.count = 0, all.tasks = 0;
+  };
+  for (const LinearArgs* one = &args; one != nullptr; one = one->further) {
+    assert(one->accumulate == args.accumulate && (one->tile_sums == nullptr || one->parts == 1));
+    for_parts(*one, [&](const LinearPart& p, int64_t column) {
+      if (p.bias_gradient == nullptr) return;
+      folds.add(one->tile_sums != nullptr ? one->tile_sums : sums, p.features, p.bias_gradient);
+      if (one->tile_sums == nullptr) {
+        all.add(*one, column, p.features, sums);
+        sums += tiles.count() * p.features;
+      }
+      if (folds.count == most_biases) run();
+    });
+  }
+  run();
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,347 @@
+// The tiles of a matrix product of 16-bit operands on the tensor cores, apart from the instruction that computes them
+// (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
+//
+// A tensor core takes a step of 16 of k at a time. How it adds the 16 products to the sum is its own affair, but it cuts off what lies
+// below the sum's last bits, always toward zero: the error of one chain of such steps grows with its length. So a long sum is made of
+// chains (Summing::totals): each starts from zero, and total = total + chain is rounded to nearest, chain after chain. Chains begin at
+// fixed places of k, where slices begin, too. Neither the tile nor the number of rows changes them, and nothing is split along k: a row's
+// bits do not depend on other rows, and a product may be cut between two chains and go on from what the output holds (contract E3).
+//
+// Where k counts tokens, chains begin anew in every sample (Products::restart), and a call may begin in a sample at a multiple of
+// chain_terms (Products::first). The last slice of a part of k (a sample, else a product) is filled up with zeros.
+//
+// A slice is what some steps take of one operand. Slices travel to shared memory without passing through registers, several at
+// once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
+// chunks of 16 bytes, whose order depends on the line, so that lines that are read at once lie in different banks.
+#pragma once
+#include "kernels/cuda/developer.h"
+#include "kernels/cuda/product/round_gradient.h"
+#include "kernels/cuda/product/tile_sums.h"
+
+namespace stw::kernels::cuda {
+
+// A where `first` is true, else B. (Kernels use no templates of the standard library.)
+template <bool first, class A, class B> struct ChosenType { using Type = A; };
+template <class A, class B> struct ChosenType<false, A, B> { using Type = B; };
+template <bool first, class A, class B> using Chosen = typename ChosenType<first, A, B>::Type;
+
+// ---- chains
+// one_chain  from what the output starts from, over all of k and all products of a chain
+// totals     the total starts from there; chains are added to it
+// rounded    totals, which are rounded to bf16 at the end of every sample
+enum class Summing : uint8_t { one_chain, totals, rounded };
+
+// Terms of a chain where the output has 16 bits. 512 truncated additions lose at most 512 units of the last place, 2^-14 of the size of
+// the sum (tests/simt: 3.7e-5 of it where all terms have one sign, 3e-7 where they do not); the output is rounded to 2^-9 (bf16) or 2^-12
+// (fp16). Outputs in fp32 have chains of chain_terms. Totals take as many registers as sums: a tile of 128 × 256, the fastest one, has none
+// for them.
+inline constexpr int64_t narrow_chain_terms = 8192;
+
+// Gradients of weights, whose operands both lie along the output; k counts tokens in no other product. They always have totals.
+template <Contiguous a_along, Contiguous b_along>
+inline constexpr bool counts_tokens = a_along == Contiguous::output && b_along == Contiguous::output;
+
+inline bool needs_totals(const Products& all) {
+  if (all.c == DType::f32) return true;
+  int64_t terms = 0;
+  for (int i = 0; i < all.count; ++i) terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
+  return terms > narrow_chain_terms;
+}
+// body(tag, products): tag.value is the Summing of a product, and `products` say how long its chains are.
+template <Summing summing> struct SummingTag { static constexpr Summing value = summing; };
+template <Contiguous a_along, Contiguous b_along, bool rounded, class Body>
+void for_summing(Products all, const Body& body) {
+  static_assert(!rounded || counts_tokens<a_along, b_along>);
+  all.chain = rounded || all.c == DType::f32 ? chain_terms : narrow_chain_terms;
+  if constexpr (counts_tokens<a_along, b_along>) body(SummingTag<rounded ? Summing::rounded : Summing::totals>{}, all);
+  else if (needs_totals(all)) body(SummingTag<Summing::totals>{}, all);
+  else body(SummingTag<Summing::one_chain>{}, all);
+}
+
+// ---- slices in shared memory
+static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }   // the largest one
+// How a thread copies its share of one operand's slices. T::place_of<edge, along>(line, c) says where chunk c of a line begins in
+// shared memory. A thread copies one chunk of a line, the same chunk of every line that is its own; these lines lie a multiple of
+// eight apart. Beyond the output's edge a thread copies the last line, or chunk, that there is: what comes of it is stored
+// nowhere, and so no thread has to ask where the edge is.
+template <class T, int edge, Contiguous along>
+struct SliceCopy {
+  static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
+  // Lines that all threads copy at once, rounded down to a power of two: threads that are left over copy nothing.
+  static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
+  static constexpr int copies = edge * T::slice_depth / chunk / threads;
+  static_assert(lines % 8 == 0 && copies * threads * chunk == edge * T::slice_depth);
+  static_assert(threads % 32 == 0);   // whole warps copy, or nothing
+  static constexpr int further = T::template place_of<edge, along>(lines, 0);   // elements from one copy to the next
+  const char* from;   // this thread's first chunk at k = 0
+  int line_bytes;     // from one line to the next
+  int last_line;      // along depth: the operand's last line, counted from this thread's first
+  static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
+  static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
+
+  __device__ void begin(const void* operand, int64_t stride, int output, int64_t outputs) {
+    const int last = static_cast<int>(outputs) - 1;
+    line_bytes = static_cast<int>(stride * static_cast<int64_t>(sizeof(uint16_t)));
+    int64_t first = 0;
+    if constexpr (along == Contiguous::depth) {
+      const int line = min(output + first_line(), last);
+      first = line * stride + column();
+      last_line = last - line;
+    } else {
+      first = first_line() * stride + min(output + column(), last / chunk * chunk);
+    }
+    from = static_cast<const char*>(operand) + first * static_cast<int64_t>(sizeof(uint16_t));
+  }
+  // From k on; zeros past `end`.
+  __device__ void copy(uint16_t* slice, int k, int end) const {
+    if constexpr (threads < T::threads)
+      if (static_cast<int>(threadIdx.x) >= threads) return;
+    uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
+    if constexpr (along == Contiguous::depth) {
+      const bool is_there = k + column() < end;
+      const char* const line = from + k * static_cast<int64_t>(sizeof(uint16_t));
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i) copy_async16_or_zeros(to + i * further, line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes, is_there);
+    } else {
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i)
+        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(forgotten(k + i * lines)) * line_bytes, k + i * lines + first_line() < end);
+    }
+  }
+};
+
+// What becomes of a tile's sums is its ending. StoredSums stores them, with the bias. Other endings derive from EndedSums or
+// TriangleSums, hold what they need, and bring two functions: is_idle(ending), whether there is nothing to do, and
+// end_sums(ending, product, row, column, sums, n, mirrored) for two neighbouring sums, of which n are inside of the output.
+// `triangle`: there is one product, with m = n, whose tiles above the diagonal are left out; `mirrored` tells a tile below the
+// diagonal that its sums stand for those above, too.
+struct StoredSums { static constexpr bool stored = true, triangle = false; };
+struct EndedSums { static constexpr bool stored = false, triangle = false; };
+struct TriangleSums { static constexpr bool stored = false, triangle = true; };
+
+// Tiles on and below the diagonal, row after row.
+inline int64_t tiles_of_triangle(int64_t rows) { return rows * (rows + 1) / 2; }
+STW_DEVICE Tile tile_of_triangle(int64_t edge) {
+  const auto index = static_cast<int64_t>(blockIdx.x);
+  int64_t row = 0;
+  while ((row + 1) * (row + 2) / 2 <= index) ++row;
+  return {0, static_cast<int>(row * edge), static_cast<int>((index - row * (row + 1) / 2) * edge)};
+}
+template <class Ending, class T>
+STW_DEVICE Tile tile_of(const Products& all) {
+  if constexpr (Ending::triangle) return tile_of_triangle(T::edge_m);
+  else return tile_of_block(all, T::edge_m, T::edge_n);
+}
+
+// T::Multiply<dtype, a_along, b_along> multiplies slices. It is made of the thread's number, and called with the sums, the slices of a
+// and b, and a function that asks for the next slice, which Multiply calls once.
+// An `asynchronous` Multiply gets no such function: slice<added>() goes on while the next slice is asked for, in the place of the last
+// slice but one. Not `added`, it overwrites what the sums were. finish<n>() waits for all slices but the last n; show_copies() is called
+// when this thread's copies have arrived. Sums start from settled() numbers, and are settled(), with what is added to them, before
+// anything becomes of them.
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
+static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
+  using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = summing != Summing::one_chain, rounded = summing == Summing::rounded;
+  static_assert(of_tokens ? has_totals : !rounded);
+  static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
+  STW_DYNAMIC_SHARED(uint16_t, memory);
+  uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
+  if constexpr (!Ending::stored)
+    if (is_idle(ending)) return;
+  const Tile tile = tile_of<Ending, T>(all);
+  const Product& out = all.product[tile.product];
+  const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
+  using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
+  SumsOfThread sum, total;   // without totals the sum is all
+  {
+    SumsOfThread start;
+    load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
+    for_sums<T>([&](int i, int j, int k) {
+      if constexpr (has_totals) total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
+      else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
+    });
+  }
+  // Of a chain that has ended; -0 changes no total.
+  const auto add_chain = [&] {
+    if constexpr (has_totals) for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
+  };
+  const auto forget_chain = [&] {
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
+  };
+
+  // Parts of k: no slice lies in two of them. `at` counts from the operand's first line, as `end` does.
+  const int restart = of_tokens ? static_cast<int>(all.restart) : 0, before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
+  const int end_part = !of_tokens ? last + 1 : rounded || restart > 0 ? (before + depth + restart - 1) / restart : 1;
+  struct Part { int number, at, end; };
+  const auto go_to = [&](Part& p, int number) {
+    p = {number, 0, 0};
+    for (; p.number < end_part; ++p.number) {
+      if (!of_tokens) p.at = 0, p.end = static_cast<int>(all.product[p.number].k);
+      else if (rounded || restart > 0) p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
+      else p.at = 0, p.end = depth;
+      if (p.at < p.end) return;
+    }
+  };
+  Part in_use, copying;   // the slices that are multiplied, and those that are asked for
+  go_to(in_use, of_tokens ? 0 : tile.product);
+  copying = in_use;
+  SliceCopy<T, T::edge_m, a_along> copy_a;
+  SliceCopy<T, T::edge_n, b_along> copy_b;
+  const auto begin_product = [&](const Product& p) {
+    copy_a.begin(p.a, p.a_stride, tile.row, p.m);
+    copy_b.begin(p.b, p.b_stride, tile.column, p.n);
+  };
+  if (copying.number < end_part) begin_product(of_tokens ? out : all.product[copying.number]);
+  const auto copy_next = [&](int stage) {
+    if (copying.number < end_part) {
+      uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
+      copy_a.copy(slice, copying.at, copying.end);
+      copy_b.copy(slice + T::slice_a, copying.at, copying.end);
+      copying.at += T::slice_depth;
+      if (copying.at >= copying.end) {
+        go_to(copying, copying.number + 1);
+        if constexpr (!of_tokens)
+          if (copying.number < end_part) begin_product(all.product[copying.number]);
+      }
+    }
+    commit_copies();   // an empty group too: groups are counted
+  };
+
+  // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
+  // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
+  const auto round_sample = [&](int sample, auto& total) {
+    static_assert(!rounded || T::fragments_n % 4 == 0);
+    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half)
+        STW_UNROLL
+        for (int four = 0; four < T::fragments_n; four += 4) {
+          const int t = forgotten(thread);   // no place is kept from one block to the next: totals leave few registers
+          const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
+          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column));
+          STW_UNROLL
+          for (int j = 0; j < 4; ++j) {
+            float* const x = &total[i][four + j][2 * half];
+            x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
+            x[1] = rounded_gradient(x[1], random.w[j] >> 16);
+          }
+        }
+  };
+
+  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for before they are used
+  const Multiply multiply(thread);
+  STW_UNROLL
+  for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
+  int stage = 0;
+  const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy), which calls copy() once
+    wait_copies<ahead - 1>();
+    if constexpr (Multiply::asynchronous)
+      if (all.fence) Multiply::show_copies();
+    __syncthreads();   // this slice is there for all, and nobody uses the one before any more, or (asynchronous) the one before that
+    const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
+    compute(a, b, [&] { copy_next((stage + ahead) % T::stages); });
+    stage = (stage + 1) % T::stages;
+  };
+  const auto slices_in = [](int terms) { return (terms + T::slice_depth - 1) / T::slice_depth; };
+  const auto add_slice = [&] {
+    next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+      if constexpr (Multiply::asynchronous) {
+        multiply.template slice<true>(sum, a, b);
+        copy();
+      } else {
+        multiply(sum, a, b, copy);
+      }
+    });
+    if constexpr (Multiply::asynchronous) Multiply::template finish<1>();
+  };
+  if constexpr (!has_totals) {
+    int slices_left = 0;
+    for (int i = tile.product; i <= last; ++i) slices_left += slices_in(static_cast<int>(all.product[i].k));
+    STW_ROLLED
+    for (; slices_left > 0; --slices_left) add_slice();
+    if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
+  } else {
+    while (in_use.number < end_part) {   // a chain
+      int slices_left = slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
+      in_use.at += slices_left * T::slice_depth;
+      if constexpr (Multiply::asynchronous) {
+        // The chain before is added while the first slice of this one is awaited, and while the other warpgroup multiplies.
+        next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+          Multiply::template finish<0>();
+          add_chain();
+          multiply.template slice<false>(sum, a, b);
+          copy();
+        });
+        --slices_left;
+      }
+      STW_ROLLED
+      for (; slices_left > 0; --slices_left) add_slice();
+      const bool part_ends = in_use.at >= in_use.end;
+      if (!Multiply::asynchronous || (rounded && part_ends)) {
+        if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
+        add_chain();
+        forget_chain();
+        if constexpr (rounded)
+          if (part_ends) round_sample(in_use.number, total);
+      }
+      if (part_ends) go_to(in_use, in_use.number + 1);
+    }
+    if constexpr (Multiply::asynchronous) {
+      Multiply::template finish<0>();
+      add_chain();
+    }
+  }
+
+  SumsOfThread& result = has_totals ? total : sum;
+  if constexpr (Ending::stored) {
+    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
+  } else {
+    static_assert(!Multiply::asynchronous);
+    for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+      if (n > 0) end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}}, n, tile.row != tile.column);
+    });
+  }
+}
+
+// Whether an operand can be copied in chunks of 16 bytes: all of them are aligned, and each lies wholly inside of the operand, in
+// zeros behind it (`padded`), or outside. The number of rows never decides.
+inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
+  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
+}
+template <Contiguous a_along, Contiguous b_along>
+bool fits_tensor_cores(const Products& all) {
+  if (all.a != all.b || all.a == DType::f32) return false;
+  for (int i = 0; i < all.count; ++i) {
+    const Product& p = all.product[i];
+    if (!whole_chunks(p.a, p.a_stride, a_along == Contiguous::depth ? p.k : p.m, all.padded_a)) return false;
+    if (!whole_chunks(p.b, p.b_stride, b_along == Contiguous::depth ? p.k : p.n, false)) return false;
+  }
+  return true;
+}
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
+void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& ending) {
+  assert(all.restart == 0 || (counts_tokens<a_along, b_along>));
+  assert(all.first % chain_terms == 0 && all.chain % T::slice_depth == 0);
+  all.fence = developer_switches().fence;
+  if (tiles > 0)
+    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
+}
+
+// Calls in_tile(T{}) with the tile T whose number is `best`, or that which a developer forces. A product that the forced tile does not take
+// is refused: another tile in its place would be taken for the forced one.
+template <class... T>
+struct TilesToChoose {
+  template <class InTile>
+  static void choose(int best, const InTile& in_tile) {
+    DeveloperSwitches& switches = developer_switches();
+    const int number = switches.tile >= 0 ? switches.tile : best;
+    if (((T::number == number && (in_tile(T{}), true)) || ...)) return;
+    ++switches.refused;
+  }
+};
+
+}  // namespace stw::kernels::cuda

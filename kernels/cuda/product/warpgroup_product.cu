@@ -1,0 +1,157 @@
+// Matrix products (tile_product.h) by warpgroups: wgmma reads both factors from shared memory and goes on while the next slice is asked
+// for, which mma.sync does not: on Hopper that one reaches 63 % of the peak at most (Luo et al., arXiv 2402.13499).
+//
+// A warpgroup computes 64 rows of a tile. Of the largest, 128 × 256, a slice of four steps is 48 KiB from the second-level cache and
+// takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 192 it is 40 KiB in 768, of 128 × 128 32 KiB in 512 cycles, of 64 × 128 24 KiB
+// in 256, more than that cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
+// is worked out from both. No bit depends on it, if 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
+//
+// With totals (tile_product.h) a thread holds its sums twice: 128 × 256 does not fit, the others take one block of 256 threads a
+// multiprocessor, or two of 128. 192 columns take a thread 96 additions in four slices, 5 % of the time of their products where nothing
+// hides them; the other warpgroup's products do.
+#include "kernels/cuda/product/warpgroup_product.h"
+
+#include "kernels/cuda/product/tile_product.h"
+#include "kernels/cuda/product/warpgroup_sums.h"
+
+namespace stw::kernels {
+
+bool has_warpgroup_kernels() { return true; }
+
+namespace cuda {
+
+static constexpr int atom_line = 64, atom_lines = 8;   // elements of 128 bytes; see matrix_at
+static constexpr uint32_t atom_bytes = atom_lines * atom_line * sizeof(uint16_t);
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
+struct WarpgroupMultiply {
+  static constexpr bool asynchronous = true, a_turned = a_along == Contiguous::output, b_turned = b_along == Contiguous::output;
+  // Of 64 rows or columns all four steps lie together, whichever way lines run.
+  static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
+  static constexpr uint32_t a_step = (a_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  static constexpr uint32_t b_step = (b_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  uint32_t first_row_bytes;
+  explicit __device__ WarpgroupMultiply(int thread) : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
+
+  static __device__ void show_copies() { show_to_products(); }
+  template <int groups_left>
+  static __device__ void finish() { wait_products<groups_left>(); }
+
+  static __device__ float settled(float x, float y) { return settled_sum(x, y); }
+  static __device__ void store_inside(const float (&sum)[1][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+    store_rows_inside<T, dtype, WarpgroupMultiply>(sum, out, tile, slices, thread);
+  }
+
+  template <bool added>
+  __device__ void slice(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b) const {
+    begin_products();
+    multiply_step<added>(sum, a, b, 0);
+    STW_UNROLL
+    for (uint32_t step = 1; step < T::slice_steps; ++step) multiply_step<true>(sum, a, b, step);
+    commit_products();
+  }
+
+ private:
+  template <bool added>
+  __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, uint32_t step) const {
+    const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes), columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
+    multiply_add_async<dtype, a_turned, b_turned, added>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
+  }
+};
+
+template <int m, int n, int slices, int blocks_together, int tile_number>
+struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
+  static constexpr int number = tile_number;   // in developer.h
+  static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;   // of which what aligns the first slice is not used
+  static_assert(WarpgroupTiles::slice_depth == atom_line);
+  static __device__ uint16_t* first_slice(uint16_t* memory) { return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t); }
+  template <int, Contiguous along>
+  STW_CLASS_DEVICE int place_of(int line, int c) {
+    constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;   // of 64 rows or columns
+    if constexpr (along == Contiguous::depth) return line * atom_line + (c ^ line % atom_lines) * chunk;
+    else return c / line_chunks * column_elements + line * atom_line + (c % line_chunks ^ line % atom_lines) * chunk;
+  }
+  template <DType dtype, Contiguous a_along, Contiguous b_along>
+  using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
+  // One block a multiprocessor, with so many slices in shared memory.
+  template <int stages_alone>
+  using Alone = WarpgroupTiles<m, n, stages_alone, 1, tile_number>;
+};
+using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
+using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
+using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
+// With totals. Rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not: of Wide the slower way.
+using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
+using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
+
+// Cycles that a slice of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache gives a
+// multiprocessor 64 bytes and all together some 40 bytes for each, and an answer takes some 800 cycles, in which a block has T::stages - 2
+// slices in flight. An estimate.
+template <class T>
+static double cycles_of(const Products& all, int64_t multiprocessors) {
+  constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
+  constexpr double latency = 800.0 / (T::stages - 2);
+  const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
+  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64, multiprocessors_as_double = static_cast<double>(multiprocessors);
+  const double of_all = static_cast<double>(ceil_div(tiles, multiprocessors)) * one;
+  const double of_latency = static_cast<double>(ceil_div(tiles, multiprocessors * T::together)) * latency;
+  const double of_cache = static_cast<double>(tiles) * bytes / (40.0 * multiprocessors_as_double);
+  const double longest = of_all > of_cache ? of_all : of_cache;
+  return longest > of_latency ? longest : of_latency;
+}
+
+// The number of the tile that ends first; of equals the first.
+template <class... T>
+static int best_of(const Products& all, TilesToChoose<T...>) {
+  const int multiprocessors = multiprocessors_of_device();
+  int best = -1;
+  double fewest = 0;
+  const auto consider = [&](int number, double cycles) {
+    if (best < 0 || cycles < fewest) best = number, fewest = cycles;
+  };
+  (consider(T::number, cycles_of<T>(all, multiprocessors)), ...);
+  return best;
+}
+// Between rounding and totals 128 × 192 has no register left. Outputs in 16 bits whose k is so long that it needs totals are large.
+template <Summing summing, bool of_tokens>
+using Choice = Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
+               Chosen<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
+               Chosen<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
+template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype>
+static void product_in_tiles(const Launch& l, const Products& all) {
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>;
+  using Tiles = Choice<summing, of_tokens>;
+  const auto launch_in = [&](auto t) {
+    using T = decltype(t);
+    launch_tiles<T, dtype, a_along, b_along, summing>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+  };
+  const int stages = developer_switches().stages;
+  Tiles::choose(best_of(all, Tiles{}), [&](auto t) {
+    using T = decltype(t);
+    if constexpr (of_tokens && summing == Summing::totals) {
+      // With at most one tile a multiprocessor nothing but a block's own slices in flight hides what memory takes to answer.
+      if constexpr (T::number == wgmma_64x128) {
+        if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(typename T::template Alone<6>{});
+      } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {   // what six stages are worth, beside three
+        if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
+      }
+    }
+    launch_in(t);
+  });
+}
+
+template <Contiguous a_along, Contiguous b_along, bool rounded>
+void warpgroup_product(const Launch& l, const Products& all) {
+  for_summing<a_along, b_along, rounded>(all, [&](auto summing, const Products& with_chains) {
+    if (all.a == DType::bf16) product_in_tiles<a_along, b_along, summing.value, DType::bf16>(l, with_chains);
+    else product_in_tiles<a_along, b_along, summing.value, DType::f16>(l, with_chains);
+  });
+}
+template void warpgroup_product<Contiguous::depth, Contiguous::depth, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::depth, Contiguous::output, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output, true>(const Launch&, const Products&);
+
+}  // namespace cuda
+
+}  // namespace stw::kernels

@@ -1,0 +1,10 @@
+// Matrix products by warpgroups, for operands that fit_tensor_cores: on compute capability 9.0, and on no other.
+#pragma once
+#include "kernels/cuda/product/product.h"
+
+namespace stw::kernels::cuda {
+
+template <Contiguous a_along, Contiguous b_along, bool rounded>
+void warpgroup_product(const Launch& l, const Products& all);
+
+}  // namespace stw::kernels::cuda

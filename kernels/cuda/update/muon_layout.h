@@ -1,0 +1,47 @@
+// Muon's workspace: X and what the next iteration makes of it (rows × columns), gram and its polynomial (shorter × shorter),
+// the sums of the chunks of u, and the scale that makes u into X. No bit depends on it.
+//
+// In fp32 by the ordinary cores; on tensor cores (tensor_muon.cu) in bf16, in rows that begin at multiples of 8 elements, and
+// with the 16 bits that X lacks of fp32.
+#pragma once
+#include "kernels/contract/kernels.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int64_t muon_chunk = 4096;   // elements of u whose squares are summed in fp32
+
+// Where activations have 16 bits too. Sizes do not matter.
+inline bool tensor_cores_take(const UpdateArgs& args) { return args.products != ProductKernels::chain && args.dtype != DType::f32; }
+
+struct MuonLayout {
+  int64_t rows, columns, shorter, longer;
+  bool wide;               // the rows are the shorter side
+  int64_t stride, square_stride;   // elements from one row of X, of gram to the next
+  int64_t chunks;
+  int64_t next_at, remainder_at, gram_at, polynomial_at, sums_at, scale_at, bytes;   // offsets in bytes, multiples of 64
+};
+inline MuonLayout muon_layout(const UpdateArgs& args) {
+  const bool tensor = tensor_cores_take(args);
+  const auto lines = [](int64_t elements, int64_t bytes) { return (elements * bytes + 63) / 64 * 64; };
+  const auto stride_of = [tensor](int64_t columns) { return tensor ? (columns + 7) / 8 * 8 : columns; };
+  MuonLayout a = {};
+  a.columns = args.columns;
+  a.rows = args.count / args.columns;
+  a.wide = a.rows <= a.columns;
+  a.shorter = a.wide ? a.rows : a.columns;
+  a.longer = a.wide ? a.columns : a.rows;
+  a.stride = stride_of(a.columns);
+  a.square_stride = stride_of(a.shorter);
+  a.chunks = (args.count + muon_chunk - 1) / muon_chunk;
+  const int64_t element = tensor ? 2 : 4, x = lines(a.rows * a.stride, element), square = lines(a.shorter * a.square_stride, element);
+  a.next_at = x;
+  a.remainder_at = 2 * x;
+  a.gram_at = a.remainder_at + (tensor ? x : 0);
+  a.polynomial_at = a.gram_at + square;
+  a.sums_at = a.polynomial_at + square;
+  a.scale_at = a.sums_at + lines(a.chunks, sizeof(float));
+  a.bytes = a.scale_at + static_cast<int64_t>(sizeof(float));
+  return a;
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,11 @@
+#include "planner/base/check_in.h"
+
+namespace stw {
+
+constinit thread_local Supervisor* supervisor = nullptr;
+
+void check_in(uint64_t more) {
+  if (supervisor) supervisor->look(more);
+}
+
+}  // namespace stw

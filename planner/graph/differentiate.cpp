@@ -1,0 +1,114 @@
+#include "planner/graph/differentiate.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace stw {
+
+Differentiation::Differentiation(Graph& graph)
+    : graph_(graph), wanted_(graph.tensors.size()), gradient_(graph.tensors.size(), -1) {
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
+    wanted_[i] = graph.tensors[i].kind == Kind::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
+  for (const Op& op : graph.ops) {
+    bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return t >= 0 && wanted(t); });
+    for (int t : op.outputs) wanted_[static_cast<size_t>(t)] = any;
+  }
+}
+
+bool Differentiation::wanted(int tensor) const { return tensor >= 0 && wanted_[static_cast<size_t>(tensor)]; }
+
+int Differentiation::new_gradient(int tensor, const char* name) {
+  Tensor t = graph_.at(tensor);
+  t.name = name;
+  t.kind = Kind::activation;
+  t.tied_to = -1;
+  t.segment = segment_;
+  graph_.tensors.push_back(std::move(t));
+  wanted_.push_back(false);
+  gradient_.push_back(-1);
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+int Differentiation::parameter_gradient(int parameter) {
+  if (!wanted(parameter)) return -1;
+  const Tensor& p = graph_.at(parameter);
+  Tensor t;
+  t.name = p.name + ".gradient";
+  t.kind = Kind::gradient;
+  t.shape = p.shape;
+  graph_.tensors.push_back(std::move(t));
+  wanted_.push_back(false);
+  gradient_.push_back(-1);
+  int id = static_cast<int>(graph_.tensors.size()) - 1;
+  graph_.gradients.push_back({graph_.resolve(parameter), id});
+  return id;
+}
+
+void Differentiation::add_gradient(int tensor, int value) {
+  if (!wanted(tensor)) return;
+  int old = gradient_of(tensor);
+  if (old < 0) return set_gradient(tensor, value);
+  int sum = new_gradient(tensor, "gradient_sum");
+  emit(OpKind::add, {}, {old, value}, {sum});
+  set_gradient(tensor, sum);
+}
+
+void Differentiation::emit(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
+                           std::vector<int> outputs) {
+  graph_.gradient_ops.push_back({kind, attributes, std::move(inputs), std::move(outputs), segment_});
+}
+
+void Differentiation::run() {
+  std::vector<bool> reads(graph_.tensors.size());
+  graph_.producer.assign(graph_.tensors.size(), -1);
+  for (size_t i = 0; i < graph_.ops.size(); ++i)
+    for (int t : graph_.ops[i].outputs) graph_.producer[static_cast<size_t>(t)] = static_cast<int>(i);
+  for (int s = static_cast<int>(graph_.segments.size()) - 1; s >= 0; --s) {
+    Segment& segment = graph_.segments[static_cast<size_t>(s)];
+    segment_ = s;
+    segment.first_gradient_op = static_cast<int>(graph_.gradient_ops.size());
+    for (int i = segment.first_op + segment.op_count - 1; i >= segment.first_op; --i) {
+      const Op op = graph_.ops[static_cast<size_t>(i)];
+      bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return wanted(t); });
+      if (!any) continue;
+      const auto backward = op_row(op.kind).backward;
+      assert((backward || segment.kind == SegmentKind::head) && "what something trained goes into has a backward rule, but for what the loss is summed up by");
+      if (backward) backward(*this, op);
+    }
+    segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
+    for (int i = 0; i < segment.gradient_op_count; ++i)
+      for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs)
+        if (t >= 0 && static_cast<size_t>(t) < reads.size()) reads[static_cast<size_t>(t)] = true;
+    for (int i = segment.first_op; i < segment.first_op + segment.op_count; ++i) {
+      bool read = false;
+      for (int t : graph_.ops[static_cast<size_t>(i)].outputs)
+        read |= reads[static_cast<size_t>(t)] && t != segment.output;
+      if (read) segment.saveable.push_back(i);
+    }
+  }
+  mark_chunked();
+  // Buffers are numbered in op order: the order in which the gradients of a parameter with several uses are added.
+  std::reverse(graph_.gradients.begin(), graph_.gradients.end());
+  std::vector<int> uses(graph_.tensors.size());
+  for (const ParameterGradient& g : graph_.gradients) graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
+  graph_.producer.resize(graph_.tensors.size(), -1);
+}
+
+// In the head, what only ops of a chunk read and write needs the rows of one chunk. The loss of a token and the gradient
+// of the head's input are read by ops of all rows.
+void Differentiation::mark_chunked() {
+  for (size_t s = 0; s < graph_.segments.size(); ++s) {
+    if (graph_.segments[s].kind != SegmentKind::head) continue;
+    const int input_gradient = gradient_of(graph_.segments[s].input);
+    const Op& last = graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];   // of all rows
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+      Tensor& tensor = graph_.tensors[t];
+      tensor.chunked = tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&
+                       std::find(last.inputs.begin(), last.inputs.end(), static_cast<int>(t)) == last.inputs.end() && static_cast<int>(t) != input_gradient;
+    }
+  }
+}
+
+void differentiate(Graph& graph) { Differentiation(graph).run(); }
+
+}  // namespace stw

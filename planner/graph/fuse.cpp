@@ -1,0 +1,218 @@
+#include "planner/graph/fuse.h"
+
+#include <algorithm>
+
+#include "planner/graph/op_table.h"
+
+namespace stw {
+
+namespace {
+
+int reads_of(const std::vector<Op>& ops, int tensor) {
+  return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
+}
+
+// Our own products on tensor cores end in the tanh form of GELU where they take whole chunks of 8 numbers in 16 bits
+// (kernels::ends_in_gelu; src/ asserts that both agree).
+bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
+  const Tensor& w = graph.at(weight);
+  return form == Activation::gelu_tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
+}
+
+bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
+  return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 && gelu.inputs[0] == product.outputs[0] &&
+         product.segment == gelu.segment && graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
+}
+
+bool is_slope_of(const Graph& graph, const Op& product, const Op& slope) {
+  return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient && product.inputs.size() == 3 && product.inputs[1] < 0 &&
+         slope.inputs[1] == product.outputs[0] && product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[2], slope.attributes.activation);
+}
+
+// The backward pass of a segment.
+class Backward {
+ public:
+  Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
+
+  // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is next. If a norm's gradient
+  // comes later, the product leaves sums of tiles, and the norm's kernel folds them with its own.
+  void fuse_slopes() {
+    for (int i = begin_; i + 1 < end_; ++i) {
+      if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
+      op(i + 1).fused = true;
+      for (int bias = i + 2; bias < end_; ++bias)
+        if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] && op(bias).outputs.size() == 1) {
+          if (leave_sums(i + 1, bias)) break;
+          move(bias, i + 2);
+          op(i + 2).fused = true;
+          break;
+        }
+    }
+  }
+
+  void fuse_positions() {
+    for (int i = begin_; i + 1 < end_; ++i)
+      if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient && op(i).inputs[1] == op(i + 1).inputs[0]) op(i + 1).fused = true;
+  }
+
+  // A bias's gradient moves into the next norm's gradient where that norm reads the same gradient as its addend. One that comes after
+  // attention's gradient moves too, whatever it reads: the memory that it then takes for longer is no more than attention's gradient took
+  // for queries, keys and values.
+  void fuse_into_norms() {
+    for (int i = begin_; i < end_; ++i) {
+      if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
+      const int norm = next_norm(i);
+      if (norm < 0) continue;
+      const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
+      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;   // another op is here now
+    }
+  }
+
+  // Gradients of weights and biases wait for the next ones of their kind where that keeps nothing alive that would be gone.
+  void join(OpKind kind) {
+    for (int i = begin_; i < end_; ++i) {
+      if (op(i).kind != kind || op(i).fused) continue;
+      int next = i + 1;
+      while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
+      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
+      move(i, next - 1);
+      op(next).fused = true;
+      i = next;
+    }
+  }
+
+ private:
+  Op& op(int i) { return ops_[static_cast<size_t>(i)]; }
+  bool is_head(int i) { return i + 1 < end_ && op(i + 1).fused; }   // of a run
+  void move(int from, int to) {
+    const auto at = [&](int i) { return ops_.begin() + i; };
+    if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
+    else std::rotate(at(to), at(from), at(from + 1));
+  }
+  int next_norm(int i) {   // the next norm's gradient, where it makes that of a weight, or -1
+    for (int n = i + 1; n < end_; ++n)
+      if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
+    return -1;
+  }
+  bool fuse_into(int norm, int bias) {
+    int end = norm + 1;
+    size_t biases = op(bias).outputs.size();
+    for (; end < end_ && op(end).fused; ++end) biases += op(end).outputs.size();
+    if (biases > most_fused_biases) return false;
+    move(bias, end - 1);
+    op(end - 1).fused = true;
+    return true;
+  }
+  // Whether op `slope` leaves sums of tiles for `bias`. Bytes of a row of theirs are a whole number.
+  bool leave_sums(int slope, int bias) {
+    const int norm = next_norm(bias), dx = op(slope).outputs[0];
+    const int64_t features = graph_.features(dx);
+    const int64_t rows = graph_.rows_of(dx);
+    if (norm < 0 || rows % sums_unit != 0 || features * 4 % sums_unit != 0) return false;
+    const int sums = static_cast<int>(graph_.tensors.size());
+    op(bias).inputs[0] = sums;
+    if (!fuse_into(norm, bias)) {
+      op(bias).inputs[0] = dx;
+      return false;
+    }
+    op(slope).outputs.push_back(sums);
+    Tensor t;
+    t.name = "bias_sums";
+    t.shape = {rows / sums_unit, features};
+    t.per_sample = t.tile_sums = true;
+    t.rows = rows;
+    t.segment = op(slope).segment;
+    graph_.tensors.push_back(std::move(t));
+    graph_.producer.push_back(-1);
+    return true;
+  }
+  bool comes_after_attention(int i) {
+    for (int n = begin_; n < i; ++n)
+      if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
+    return false;
+  }
+  // Whether the products of both are one launch: on tensor cores, and not too many.
+  bool are_one_launch(const Op& a, const Op& b) const {
+    for (const Op* one : {&a, &b})
+      for (size_t k = 2; k < one->inputs.size(); ++k)
+        for (int dimension : {0, 1})
+          if (graph_.at(one->inputs[k]).shape[dimension] % fused_unit != 0) return false;
+    return a.outputs.size() + b.outputs.size() <= most_fused_weights;
+  }
+  // What op `i` reads lives until op `next` anyway: somebody reads it there or later. Or the last to read it is attention's gradient:
+  // queries, keys and values, which are no smaller, end there.
+  bool may_wait(int i, int next) {
+    for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
+      const int t = op(i).inputs[k];
+      int last = -1;
+      for (int n = i + 1; n < end_; ++n)
+        if (reads(op(n), t)) last = n;
+      if (last < 0 || (last < next && op(last).kind != OpKind::attention_gradient)) return false;
+    }
+    return true;
+  }
+
+  // Whether nothing stands between the two but a product that ends in GELU's slope. GELU's input and output are then alive together, and
+  // the gradient takes the input's place, as before. Only the sums of a bias are new.
+  bool is_before_slope(int i, int next) {
+    const int run = next - i - 1;
+    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
+           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused && (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
+  }
+
+  Graph& graph_;
+  std::vector<Op>& ops_;
+  const int begin_, end_;
+};
+
+}  // namespace
+
+void find_fused_ops(Graph& graph, Kernels kernels) {
+  if (kernels != Kernels::tensor && kernels != Kernels::wgmma) return;
+  for (size_t i = 0; i + 1 < graph.ops.size(); ++i) graph.ops[i + 1].fused = is_gelu_of(graph, graph.ops[i], graph.ops[i + 1]);
+  for (const Segment& segment : graph.segments) {
+    Backward backward(graph, segment);
+    backward.fuse_positions();
+    if (segment.kind != SegmentKind::block) continue;
+    backward.fuse_slopes();
+    backward.fuse_into_norms();
+    for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient}) backward.join(kind);
+  }
+}
+
+int fused_run(const Graph& graph, int op) {
+  for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops, &graph.generate_ops}) {
+    if (op >= static_cast<int>(list->size())) {
+      op -= static_cast<int>(list->size());
+      continue;
+    }
+    int run = 1;
+    while (op + run < static_cast<int>(list->size()) && (*list)[static_cast<size_t>(op + run)].fused) ++run;
+    return run;
+  }
+  return 1;
+}
+
+int may_wait_for_slope(const Graph& graph, int op) {
+  const int run = fused_run(graph, op);
+  if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
+  const Op& next = graph.op(op + run);
+  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
+}
+
+// GELU's input and output are alive together in two cases: neither is kept, and one product makes both from the input of the other weight
+// gradient; or GELU's input is kept, and so is that product's.
+bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
+  const auto is_there = [&](int tensor) {
+    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)]) return (saved >> bit & 1) != 0;
+    return true;
+  };
+  const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
+  const int before = graph.op(graph.producer[static_cast<size_t>(activated)]).inputs[0];
+  return is_there(before) ? is_there(x) : !is_there(activated);
+}
+
+}  // namespace stw

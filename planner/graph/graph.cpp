@@ -1,0 +1,440 @@
+#include "planner/graph/graph.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace stw {
+
+std::string Graph::segment_name(int segment) const {
+  if (segment < 0) return "";
+  const Segment& s = segments[static_cast<size_t>(segment)];
+  switch (s.kind) {
+    case SegmentKind::embedding: return "embedding";
+    case SegmentKind::block: return "block " + std::to_string(s.block);
+    case SegmentKind::final: return "final norm";
+    case SegmentKind::head: return "head";
+  }
+  return "";
+}
+
+uint32_t Segment::choice_of(uint32_t saved) const {
+  for (size_t k = 0; k < kept_with.size(); ++k) {
+    const int with = kept_with[k];
+    if (with == own_choice) continue;
+    const bool is_kept = with == always || (with >= 0 && (saved >> with & 1));
+    saved = (saved & ~(1u << k)) | uint32_t{is_kept} << k;
+  }
+  return saved;
+}
+
+int Graph::first_square_sum() const {
+  const auto at = std::find_if(update_ops.begin(), update_ops.end(), [](const Op& op) { return op.kind == OpKind::square_sum; });
+  return first_update_op() + static_cast<int>(at - update_ops.begin());
+}
+
+int Graph::blocks() const {
+  int n = 0;
+  for (const Segment& s : segments) n += s.kind == SegmentKind::block;
+  return n;
+}
+
+static bool is_product(const Op& op) {
+  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient;
+}
+static bool has_rounded_outputs(const Graph& graph, const Op& op) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](int t) { return t >= 0 && graph.at(t).format != Format::f32; });
+}
+
+bool Graph::is_library_product(const Op& op) const {
+  if (!uses_cublaslt(kernels) || !is_product(op)) return false;
+  if (op.kind != OpKind::linear_weight_gradient) return true;
+  // Our kernels round gradients in bf16. Gradients of the head come in chunks of the loss: their length is the planner's choice and may
+  // change no bit.
+  if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
+  // Exact ones are a call for every sample, each of which reads and writes the gradient.
+  return !exact || (!uses_wgmma(kernels) && rows_of(op) >= least_library_sample);
+}
+
+bool Graph::is_wgmma_product(const Op& op) const {
+  return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
+}
+
+// Heads that attention on tensor cores takes, ours by mma.sync and cuDNN's alike.
+static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
+
+// With dropout, a window, a bias or documents inside of a sample it is ours.
+bool Graph::is_library_attention(const Op& op) const {
+  if (attention != Attention::cudnn || compute == Format::f32) return false;
+  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi && inputs[Input::positions] < 0 && suits_tensor_cores(op);
+}
+
+bool Graph::is_wgmma_attention(const Op& op) const {
+  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
+}
+
+Peak Graph::peak_of(const Op& op) const {
+  if (compute == Format::f32) return Peak::fp32;
+  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
+  // Other heads than those are attended to by chains, as in fp32.
+  if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
+  return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
+}
+
+bool Graph::has_adapters() const {
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.adapter_of >= 0; });
+}
+
+uint64_t Graph::parameter_count() const {
+  uint64_t n = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (owns_bytes(static_cast<int>(i))) n = size_add(n, tensors[i].shape.elements());
+  return n;
+}
+
+uint64_t Graph::trainable_count() const {
+  uint64_t n = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (owns_bytes(static_cast<int>(i)) && tensors[i].trainable) n = size_add(n, tensors[i].shape.elements());
+  return n;
+}
+
+int64_t Graph::rows_of(const Op& op) const {
+  for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
+    for (int t : *operands)
+      if (t >= 0 && at(t).per_sample) return at(t).rows;
+  return sequence;   // it works on parameters
+}
+
+const Op& Graph::op(int index) const {
+  size_t i = static_cast<size_t>(index);
+  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops}) {
+    if (i < list->size()) return (*list)[i];
+    i -= list->size();
+  }
+  return transfer_ops[i];
+}
+
+GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs) {
+  graph_.architecture = std::move(architecture);
+  graph_.sequence = sequence;
+  graph_.vocabulary = vocabulary;
+  graph_.compute = compute;
+  need(Input::tokens);
+  need(Input::targets);
+  Tensor state;
+  state.name = "step_state";
+  state.kind = Kind::state;
+  state.format = Format::u8;
+  state.shape = {step_state_bytes};
+  graph_.tensors.push_back(std::move(state));
+  graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
+  // Their records are always there: parameters are numbered alike with and without them.
+  for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
+  graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
+  graph_.preference = inputs.preference;
+  if (inputs.positions || inputs.preference != Preference::none) need(Input::positions);
+  if (inputs.weights) need(Input::weights);
+  if (has_reference(inputs.preference)) need(Input::reference);
+}
+
+void GraphBuilder::input(Input input) {
+  Tensor t;
+  t.name = input_row(input).name;
+  t.kind = Kind::input;
+  t.format = input_row(input).is_float ? Format::f32 : Format::i32;
+  t.shape = {graph_.sequence};
+  if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.labels};
+  t.per_sample = true;
+  t.rows = graph_.sequence;
+  graph_.tensors.push_back(std::move(t));
+  records_[input] = static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+int GraphBuilder::need(Input which) {
+  if (records_[which] < 0) input(which);
+  return graph_.inputs[which] = records_[which];
+}
+
+int GraphBuilder::token_types(int64_t count) {
+  graph_.token_types = count;
+  return need(Input::token_types);
+}
+
+int GraphBuilder::following() {
+  need(Input::positions);
+  return need(Input::following);
+}
+
+int GraphBuilder::position_rows(int64_t first_position) {
+  graph_.first_position = first_position;
+  need(Input::positions);
+  return need(Input::position_rows);
+}
+
+std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
+  if (graph_.inputs[Input::positions] >= 0) inputs.push_back(graph_.inputs[Input::positions]);
+  return inputs;
+}
+
+int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std, WeightLayout layout) {
+  const auto [known, is_new] = named_.try_emplace(name, static_cast<int>(graph_.tensors.size()));
+  if (!is_new) {
+    assert(graph_.at(known->second).shape == shape && "one name is one parameter");
+    return known->second;
+  }
+  Tensor t;
+  t.name = std::move(name);
+  t.kind = Kind::parameter;
+  t.format = graph_.compute;
+  t.shape = shape;
+  t.trainable = true;
+  if (shape.rank < 2) t.decay = 0;   // norms and biases
+  t.initializer = initializer;
+  t.init_std = std;
+  t.layout = layout;
+  t.number = parameters_++;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+int GraphBuilder::tied(std::string name, int to) {
+  Tensor t = graph_.at(to);
+  t.name = std::move(name);
+  t.tied_to = to;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+int GraphBuilder::rotary(std::vector<float> inverse_frequencies, float scale) {
+  RotaryTables tables;
+  for (int* id : {&tables.cosine, &tables.sine}) {
+    Tensor t;
+    t.name = id == &tables.cosine ? "rope.cosine" : "rope.sine";
+    t.kind = Kind::constant;
+    t.shape = {graph_.sequence, static_cast<int64_t>(inverse_frequencies.size())};
+    graph_.tensors.push_back(std::move(t));
+    *id = static_cast<int>(graph_.tensors.size()) - 1;
+  }
+  tables.inverse_frequencies = std::move(inverse_frequencies);
+  tables.scale = scale;
+  graph_.rotary.push_back(std::move(tables));
+  return static_cast<int>(graph_.rotary.size()) - 1;
+}
+
+void GraphBuilder::begin(SegmentKind kind, int block, int input) {
+  Segment s;
+  s.kind = kind;
+  s.block = block;
+  s.input = input;
+  s.first_op = static_cast<int>(graph_.ops.size());
+  graph_.segments.push_back(std::move(s));
+}
+
+void GraphBuilder::end(int output) {
+  Segment& s = graph_.segments.back();
+  s.op_count = static_cast<int>(graph_.ops.size()) - s.first_op;
+  s.output = output;
+}
+
+int GraphBuilder::activation(const char* name, int64_t rows, Shape shape, Format format) {
+  Tensor t;
+  t.name = name;
+  t.format = format;
+  t.shape = shape;
+  t.per_sample = true;
+  t.rows = rows;
+  t.segment = static_cast<int>(graph_.segments.size()) - 1;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs) {
+  assert(!graph_.segments.empty());
+  graph_.ops.push_back(
+      {kind, attributes, std::move(inputs), std::move(outputs), static_cast<int>(graph_.segments.size()) - 1});
+}
+
+int GraphBuilder::embedding(int table, int positions, const char* name) {
+  return embedding(graph_.inputs[Input::tokens], table, positions, graph_.inputs[Input::positions], name);
+}
+
+int GraphBuilder::embedding(int ids, int table, int positions, int position_ids, const char* name) {
+  int y = rows_like(ids, name, graph_.at(table).shape[1]);
+  std::vector<int> inputs{ids, table, positions};
+  if (position_ids >= 0) inputs.push_back(position_ids);
+  op(OpKind::embedding, {}, std::move(inputs), {y});
+  return y;
+}
+
+int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset) {
+  Attributes a;
+  a.epsilon = epsilon;
+  a.rms = rms;
+  a.weight_offset = weight_offset;
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::norm, a, {x, weight, bias}, {y});
+  return y;
+}
+
+int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
+                         Format output) {
+  Attributes a;
+  a.transposed = transposed;
+  std::vector<int> inputs{x};
+  int64_t features = 0;
+  for (const LinearWeights& part : parts) {
+    inputs.push_back(part.weight);
+    inputs.push_back(part.bias);
+    const Shape& w = graph_.at(part.weight).shape;
+    assert(w[transposed ? 0 : 1] == graph_.features(x));
+    features += w[transposed ? 1 : 0];
+  }
+  const int64_t rows = graph_.rows_of(x);
+  int y = activation(name, rows, {rows, features}, output);
+  op(OpKind::linear, a, std::move(inputs), {y});
+  return y;
+}
+
+static Attributes of_heads(int query_heads, int kv_heads, int head_dim) {
+  Attributes a;
+  a.query_heads = query_heads;
+  a.kv_heads = kv_heads;
+  a.head_dim = head_dim;
+  return a;
+}
+
+int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset) {
+  Attributes a = of_heads(query_heads, kv_heads, static_cast<int>(graph_.at(query_weight).shape[0]));
+  a.epsilon = epsilon;
+  a.rms = true;
+  a.weight_offset = weight_offset;
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
+  return y;
+}
+
+int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name) {
+  const Attributes a = of_heads(query_heads, kv_heads, head_dim);
+  int y = rows_like(x, name, graph_.features(x));
+  const RotaryTables& tables = graph_.rotary[static_cast<size_t>(table)];
+  op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {y});
+  return y;
+}
+
+int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
+                            const char* name, const ScoreRule& rule) {
+  assert(rule.causal || (!rule.alibi && (rule.following >= 0) == (graph_.inputs[Input::positions] >= 0)));
+  Attributes a = of_heads(query_heads, kv_heads, head_dim);
+  a.causal = rule.causal;
+  graph_.generates = graph_.generates && rule.causal;
+  a.alibi = rule.alibi;
+  a.window = rule.window;
+  a.scale = scale;
+  a.dropout = dropout;
+  if (dropout > 0) a.stream = ++streams_;
+  int out = rows_like(qkv, name, int64_t{query_heads} * head_dim);
+  int lse = activation("attention_lse", graph_.rows_of(qkv), {query_heads, graph_.rows_of(qkv)}, Format::f32);
+  std::vector<int> inputs = with_positions({qkv});
+  if (!rule.causal && rule.following >= 0) inputs.push_back(rule.following);
+  op(OpKind::attention, a, std::move(inputs), {out, lse});
+  return out;
+}
+
+int GraphBuilder::gelu(int x, Activation activation, const char* name) {
+  Attributes a;
+  a.activation = activation;
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::gelu, a, {x}, {y});
+  return y;
+}
+
+int GraphBuilder::swiglu(int x, const char* name, Gate gate) {
+  Attributes a;
+  a.gate = gate;
+  int y = rows_like(x, name, graph_.features(x) / 2);
+  op(OpKind::swiglu, a, {x}, {y});
+  return y;
+}
+
+int GraphBuilder::document_mean(int x, const char* name) {
+  const int following = this->following();
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::document_mean, {}, {x, graph_.inputs[Input::positions], following}, {y});
+  return y;
+}
+
+int GraphBuilder::scale(int x, float factor, const char* name) {
+  if (factor == 1) return x;
+  Attributes a;
+  a.scale = factor;
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::scale, a, {x}, {y});
+  return y;
+}
+
+// The sum of a product and what was there before is the product's own business: it is read where the product is stored, and nobody
+// wants the product alone.
+int GraphBuilder::add(int a, int b, const char* name) {
+  Op& last = graph_.ops.back();
+  if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
+    last.inputs.push_back(a);
+    graph_.tensors[static_cast<size_t>(b)].name = name;
+    return b;
+  }
+  assert(graph_.rows_of(a) == graph_.rows_of(b));
+  int y = rows_like(a, name, graph_.features(a));
+  op(OpKind::add, {}, {a, b}, {y});
+  return y;
+}
+
+int GraphBuilder::dropout(int x, float p, const char* name) {
+  if (p <= 0) return x;
+  Attributes a;
+  a.dropout = p;
+  a.stream = ++streams_;
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::dropout, a, {x}, {y});
+  return y;
+}
+
+void GraphBuilder::loss(int logits) {
+  if (has_values(graph_.task)) value_loss(logits);
+  else cross_entropy(logits);
+}
+
+// Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
+void GraphBuilder::align_rows(int logits) {
+  Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
+  const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;
+  if (stride != rows.shape.last()) rows.row_stride = stride;
+}
+
+void GraphBuilder::cross_entropy(int logits) {
+  assert(graph_.features(logits) == graph_.classes());
+  align_rows(logits);
+  int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
+  std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
+  if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
+  op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
+  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  else op(OpKind::preference, {}, {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions], graph_.inputs[Input::reference]}, {graph_.token_weights});
+  end(loss);
+}
+
+void GraphBuilder::value_loss(int logits) {
+  assert(graph_.features(logits) == graph_.labels && graph_.preference == Preference::none);
+  align_rows(logits);
+  Attributes a;
+  a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
+  const int values = need(Input::values), loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
+  std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
+  if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
+  op(OpKind::value_loss, a, std::move(inputs), {loss});
+  op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  end(loss);
+}
+
+}  // namespace stw

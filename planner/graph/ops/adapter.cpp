@@ -1,0 +1,71 @@
+// Rows of low-rank adapters (adapters.h): y = base + low·Wᵀ for the parts that have one, and its two gradients.
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+// The parts of an op, whose weights (features, rank) are inputs first, ….
+struct AdapterParts { int64_t rank = 0, features = 0, widest = 0; };
+AdapterParts parts(const Graph& g, const Op& op, size_t first) {
+  AdapterParts p;
+  for (size_t k = first; k < op.inputs.size(); ++k) {
+    const Shape& w = g.at(op.inputs[k]).shape;
+    p.rank = w[1];
+    p.features += w[0];
+    p.widest = std::max(p.widest, w[0]);
+  }
+  return p;
+}
+AdapterParts parts(const Graph& g, const Op& op) { return parts(g, op, op.kind == OpKind::adapter_input_gradient ? 1 : 2); }
+
+Cost adapter_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  const AdapterParts p = parts(g, op);
+  c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(p.rank)), static_cast<uint64_t>(p.features));
+  return c;
+}
+
+uint64_t adapter_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const AdapterParts p = parts(g, op);
+  return workspace::adapter(e.rows, p.rank, p.widest, g.at(op.outputs[0]).format, e.threads);
+}
+uint64_t adapter_input_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const AdapterParts p = parts(g, op);
+  return workspace::adapter_input_gradient(e.rows, p.rank, p.widest, g.at(op.outputs[0]).format, e.threads);
+}
+uint64_t adapter_weight_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const AdapterParts p = parts(g, op);
+  return workspace::adapter_weight_gradient(e.rows, p.rank, p.widest, e.threads);
+}
+
+// What is added to the base has no part in the base's gradient.
+void adapter_backward(Differentiation& d, const Op& op) {
+  const int base = op.inputs[0], low = op.inputs[1], dy = d.gradient_of(op.outputs[0]);
+  std::vector<int> products{dy, low}, weights{dy}, gradients;
+  bool any = false;
+  for (size_t k = 2; k < op.inputs.size(); ++k) {
+    products.push_back(op.inputs[k]);
+    weights.push_back(op.inputs[k]);
+    gradients.push_back(d.parameter_gradient(op.inputs[k]));
+    any |= gradients.back() >= 0;
+  }
+  if (any) d.emit(OpKind::adapter_weight_gradient, op.attributes, std::move(products), std::move(gradients));
+  if (d.wanted(low)) {
+    const int dlow = d.new_gradient(low, "adapter_gradient");
+    d.emit(OpKind::adapter_input_gradient, op.attributes, std::move(weights), {dlow});
+    d.add_gradient(low, dlow);
+  }
+  d.add_gradient(base, dy);
+}
+
+}  // namespace
+
+const OpRow adapter_rows[3] = {
+    {OpKind::adapter, "adapter", adapter_cost, adapter_workspace, no_workspace, adapter_backward, {{{0, 0}}}},
+    {OpKind::adapter_input_gradient, "adapter_input_gradient", adapter_cost, adapter_input_workspace, no_workspace, nullptr, {}},
+    {OpKind::adapter_weight_gradient, "adapter_weight_gradient", adapter_cost, adapter_weight_workspace, no_workspace, nullptr, {}, 2},
+};
+
+}  // namespace stw

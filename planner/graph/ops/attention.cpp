@@ -1,0 +1,88 @@
+// Rows of attention and rotary positions. Attention keeps the log of the sum of exponentials of each query, so that the
+// backward pass computes the probabilities again block by block.
+#include <algorithm>
+
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+// All scores, half of them where attention is causal. A window hides a smaller triangle on each side that there is.
+uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
+  const auto square = [](int64_t n) { return size_mul(static_cast<uint64_t>(n), static_cast<uint64_t>(n)); };
+  const int64_t rows = g.rows_of(op);
+  const uint64_t of_sample = square(rows) - (g.window_of(op) > 0 ? square(rows - g.window_of(op)) : 0);
+  uint64_t n = size_mul(of_sample, static_cast<uint64_t>(e.samples));
+  n = size_mul(n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  return op.attributes.causal ? n / 2 : n;
+}
+
+Cost attention_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  c.flops = size_mul(4, pairs(g, op, e));
+  return c;
+}
+Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  c.flops = size_mul(10, pairs(g, op, e));
+  return c;
+}
+Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  const int64_t keys = g.window_of(op) > 0 ? g.window_of(op) : g.sequence;
+  c.flops = size_mul(size_mul(4 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(keys)),
+                     static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  return c;
+}
+Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
+
+uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention(op.attributes, g.rows_of(op), e.threads);
+}
+uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention_gradient(op.attributes, g.rows_of(op), e.threads);
+}
+uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? cuda_workspace::library_attention : 0; }
+// What the library declines, our own kernels take.
+uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const Attributes& a = op.attributes;
+  const uint64_t own = cuda_workspace::attention_gradient(e.rows, a.query_heads);
+  if (!g.is_library_attention(op)) return own;
+  return std::max(own, cuda_workspace::library_attention_gradient(e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim));
+}
+uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
+}
+
+void attention_backward(Differentiation& d, const Op& op) {
+  const int dqkv = d.new_gradient(op.inputs[0], "attention_gradient");
+  std::vector<int> inputs{op.inputs[0], op.outputs[0], op.outputs[1], d.gradient_of(op.outputs[0])};
+  inputs.insert(inputs.end(), op.inputs.begin() + 1, op.inputs.end());
+  d.emit(OpKind::attention_gradient, op.attributes, std::move(inputs), {dqkv});
+  d.add_gradient(op.inputs[0], dqkv);
+}
+
+// A rotation is undone by the opposite one.
+void rope_backward(Differentiation& d, const Op& op) {
+  Attributes a = op.attributes;
+  a.inverse = !a.inverse;
+  const int dx = d.new_gradient(op.inputs[0], "rope_gradient");
+  std::vector<int> inputs = op.inputs;
+  inputs[0] = d.gradient_of(op.outputs[0]);
+  d.emit(OpKind::rope, a, std::move(inputs), {dx});
+  d.add_gradient(op.inputs[0], dx);
+}
+
+}  // namespace
+
+const OpRow attention_rows[4] = {
+    {OpKind::rope, "rope", rope_cost, no_workspace, no_workspace, rope_backward, {{{0, 0}}}},
+    {OpKind::attention, "attention", attention_cost, scores_workspace, attention_cuda_workspace, attention_backward, {}},
+    {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, no_workspace, nullptr, {}},
+    {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, gradient_cuda_workspace, nullptr, {}},
+};
+
+}  // namespace stw

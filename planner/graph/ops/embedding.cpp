@@ -1,0 +1,41 @@
+// Rows of the token and position embedding and their gradients.
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+// The table is read only where tokens point to.
+Cost embedding_cost(const Graph& g, const Op& op, const Extent& e) {
+  return {0, size_mul(2, operand_bytes(g, op.outputs[0], e))};
+}
+// dy is read once, the touched rows of the table are read and written.
+Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+  return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
+}
+
+uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) { return workspace::embedding_gradient(e.rows, g.vocabulary); }
+uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::embedding_gradient(e.rows); }
+
+void embedding_backward(Differentiation& d, const Op& op) {
+  const int dy = d.gradient_of(op.outputs[0]);
+  const int table = d.parameter_gradient(op.inputs[1]);
+  const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
+  if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
+  if (positions < 0) return;
+  // Inside documents positions repeat as tokens do.
+  if (op.inputs.size() > 3) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
+  else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
+}
+
+}  // namespace
+
+const OpRow embedding_rows[3] = {
+    {OpKind::embedding, "embedding", embedding_cost, no_workspace, no_workspace, embedding_backward, {}},
+    {OpKind::embedding_gradient, "embedding_gradient", embedding_gradient_cost, table_workspace, table_cuda_workspace, nullptr, {}},
+    {OpKind::position_gradient, "position_gradient", embedding_gradient_cost, no_workspace, no_workspace, nullptr, {}},
+};
+
+}  // namespace stw

@@ -1,0 +1,131 @@
+// Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or one and a residual, and their three gradients.
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+#include "planner/graph/quantize.h"
+
+namespace stw {
+
+namespace {
+
+struct Sizes { int64_t inputs, features; };
+
+Sizes sizes(const Graph& g, const Op& op) {
+  switch (op.kind) {
+    case OpKind::linear: return {g.features(op.inputs[0]), g.features(op.outputs[0])};
+    case OpKind::linear_input_gradient: return {g.features(op.outputs[0]), g.features(op.inputs[0])};
+    default: return {g.features(op.inputs[1]), g.features(op.inputs[0])};  // weight gradient: dy, x
+  }
+}
+
+// What rounding an element of a 16-bit gradient costs, once a sample: random numbers, mostly. Of a CPU with AVX2, where it takes
+// 0.74 ns; for GPUs it is a guess.
+constexpr uint64_t rounding_flops = 64;
+
+// Codes are read before, and their values in their place; a piece is a product by itself.
+Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
+  const uint64_t values = quantized_operand_values(g, op);
+  if (values == 0) return c;
+  const uint64_t codes = quantized_operand_bytes(g, op);
+  const ValuePieces pieces = value_pieces(g, op);
+  const auto again = static_cast<uint64_t>(pieces.count - 1);   // times that x, or dy, is read once more
+  c.bytes_before = size_add(codes, values);
+  const auto count = static_cast<uint64_t>(pieces.count);
+  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op)) : std::max(quantized_operands(g, op), count);
+  c.launches_before += again;
+  c.bytes = size_add(c.bytes - codes, values);
+  if (again == 0) return c;
+  const bool has_sums = op.kind == OpKind::linear_input_gradient && pieces.cut == ValuePieces::Cut::features;
+  const uint64_t of_piece = has_sums ? size_mul(size_mul(2 * sizeof(float), static_cast<uint64_t>(e.rows)), static_cast<uint64_t>(g.features(op.outputs[0])))
+                                     : operand_bytes(g, op.inputs[0], e);   // x, or dy
+  c.bytes = size_add(c.bytes, size_mul(again, of_piece));
+  return c;
+}
+
+Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  Sizes s = sizes(g, op);
+  c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(s.inputs)),
+                     static_cast<uint64_t>(s.features));
+  if (op.kind != OpKind::linear_weight_gradient) return with_values(g, op, e, c);
+  // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
+  if (g.exact && g.is_library_product(op))
+    for (int t : op.outputs)
+      if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), 2 * static_cast<uint64_t>(e.samples) - 1));
+  for (int t : op.outputs)
+    if (t >= 0 && g.at(t).format == Format::bf16)
+      c.flops = size_add(c.flops, size_mul(size_mul(rounding_flops, g.at(t).shape.elements()), static_cast<uint64_t>(e.samples)));
+  return c;
+}
+
+Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+
+// Of the whole: a piece needs no more.
+uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
+  Sizes s = sizes(g, op);
+  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+}
+uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
+  Sizes s = sizes(g, op);
+  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+}
+uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return value_scratch(g, op, e.rows).bytes(); }
+uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
+  uint64_t largest = 0;
+  for (int t : op.outputs) {
+    if (t < 0) continue;
+    const Shape& w = g.at(t).shape;
+    largest = std::max(largest, workspace::linear_weight_gradient(e.rows, w[0], w[1], g.at(t).format, e.threads));
+  }
+  return largest;
+}
+uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
+}
+// The parts lie side by side in it.
+uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (g.at(op.inputs[0]).tile_sums) return 0;
+  int64_t features = 0;
+  for (size_t i = 1; i < op.inputs.size(); ++i)
+    if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];
+  return cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
+}
+
+// Weight gradients come first: they are the last to read x.
+void linear_backward(Differentiation& d, const Op& op) {
+  const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]);
+  if (op.residual() >= 0) d.add_gradient(op.residual(), dy);
+  std::vector<int> weights, biases, inputs{dy, -1};
+  bool any_weight = false, any_bias = false;
+  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
+    inputs.push_back(op.inputs[i]);
+    weights.push_back(d.parameter_gradient(op.inputs[i]));
+    biases.push_back(op.inputs[i + 1] >= 0 ? d.parameter_gradient(op.inputs[i + 1]) : -1);
+    any_weight |= weights.back() >= 0;
+    any_bias |= biases.back() >= 0;
+  }
+  // Each list holds every part, so that a part keeps its columns; the widths come from the forward op's weights.
+  std::vector<int> products{dy, x}, sums{dy};
+  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
+    products.push_back(op.inputs[i]);
+    sums.push_back(op.inputs[i]);
+  }
+  if (any_weight) d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
+  if (any_bias) d.emit(OpKind::linear_bias_gradient, op.attributes, std::move(sums), std::move(biases));
+  if (!d.wanted(x)) return;
+  const int dx = d.new_gradient(x, "linear_gradient");
+  inputs[1] = d.gradient_of(x);
+  d.emit(OpKind::linear_input_gradient, op.attributes, std::move(inputs), {dx});
+  d.set_gradient(x, dx);
+}
+
+}  // namespace
+
+const OpRow linear_rows[4] = {
+    {OpKind::linear, "linear", product_cost, product_workspace, product_cuda_workspace, linear_backward, {}},
+    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, product_cuda_workspace, nullptr, {{{0, 1}}}},
+    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, no_workspace, nullptr, {}, 2},
+    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, bias_cuda_workspace, nullptr, {}, 1},
+};
+
+}  // namespace stw

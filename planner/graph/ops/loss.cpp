@@ -1,0 +1,60 @@
+// Rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs nothing but the
+// logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there. So does value_loss.
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 20);
+  c.bytes = size_add(c.bytes, operand_bytes(g, op.inputs[0], e));  // one more pass over the logits
+  return c;
+}
+Cost value_loss_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 30); }
+Cost value_hits_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+Cost preference_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
+Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+
+uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
+  return workspace::cross_entropy(e.rows, g.classes(), e.threads);
+}
+uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
+uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::loss_sum(e.samples); }
+
+uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return cuda_workspace::preference(e.samples, g.rows_of(op)); }
+
+// The forward op is run as part of the backward pass, once, with this second output. Where tokens weigh what becomes of their pairs it has
+// run before, of all of them, and runs again with the weights; what it says of losses then is of no use.
+void entropy_backward(Differentiation& d, const Op& op) {
+  const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
+  const bool is_of_pairs = d.graph().preference != Preference::none;
+  std::vector<int> inputs = op.inputs;
+  if (is_of_pairs) inputs.push_back(d.graph().token_weights);
+  const int loss = is_of_pairs ? d.new_gradient(op.outputs[0], "weighted_loss") : op.outputs[0];
+  d.emit(OpKind::cross_entropy, op.attributes, std::move(inputs), {loss, dlogits});
+  d.set_gradient(op.inputs[0], dlogits);
+}
+
+// As that of cross entropy: once, with this second output.
+void value_loss_backward(Differentiation& d, const Op& op) {
+  const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
+  d.emit(OpKind::value_loss, op.attributes, op.inputs, {op.outputs[0], dlogits});
+  d.set_gradient(op.inputs[0], dlogits);
+}
+
+}  // namespace
+
+const OpRow loss_rows[6] = {
+    {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
+    {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
+    {OpKind::preference, "preference", preference_cost, no_workspace, preference_cuda_workspace, nullptr, {}},
+    {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::value_loss, "value_loss", value_loss_cost, no_workspace, no_workspace, value_loss_backward, {{{1, 0}}}},
+    {OpKind::value_hits, "value_hits", value_hits_cost, no_workspace, no_workspace, nullptr, {}},
+};
+
+}  // namespace stw

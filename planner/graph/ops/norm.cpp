@@ -1,0 +1,53 @@
+// Rows of LayerNorm and RMSNorm, of whole rows and of heads. The backward pass computes the statistics again from x.
+#include "planner/graph/differentiate.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
+
+uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return workspace::norm_gradient(e.rows); }
+uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
+}
+
+// The residual's gradient that already arrived at x is the addend.
+void norm_backward(Differentiation& d, const Op& op) {
+  const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]), addend = d.gradient_of(x);
+  const int dx = d.wanted(x) ? d.new_gradient(x, "norm_gradient") : -1;
+  const int dweight = d.parameter_gradient(op.inputs[1]);
+  const int dbias = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
+  d.emit(OpKind::norm_gradient, op.attributes, {x, op.inputs[1], dy, dx >= 0 ? addend : -1}, {dx, dweight, dbias});
+  if (dx >= 0) d.set_gradient(x, dx);
+}
+
+uint64_t heads_workspace(const Graph&, const Op& op, const Extent& e) {
+  return workspace::qk_norm_gradient(e.rows, op.attributes.query_heads, op.attributes.kv_heads);
+}
+uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const Attributes& a = op.attributes;
+  return cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim);
+}
+
+void qk_norm_backward(Differentiation& d, const Op& op) {
+  const int x = op.inputs[0];
+  const int dx = d.wanted(x) ? d.new_gradient(x, "qk_norm_gradient") : -1;
+  std::vector<int> inputs = op.inputs;
+  inputs.push_back(d.gradient_of(op.outputs[0]));
+  d.emit(OpKind::qk_norm_gradient, op.attributes, std::move(inputs), {dx, d.parameter_gradient(op.inputs[1]), d.parameter_gradient(op.inputs[2])});
+  if (dx >= 0) d.add_gradient(x, dx);
+}
+
+}  // namespace
+
+const OpRow norm_rows[4] = {
+    {OpKind::norm, "norm", norm_cost, no_workspace, no_workspace, norm_backward, {}},
+    {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, statistics_cuda_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::qk_norm, "qk_norm", norm_cost, no_workspace, no_workspace, qk_norm_backward, {{{0, 0}}}},
+    {OpKind::qk_norm_gradient, "qk_norm_gradient", norm_cost, heads_workspace, heads_cuda_workspace, nullptr, {{{0, 3}}}},
+};
+
+}  // namespace stw

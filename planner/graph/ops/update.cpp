@@ -1,0 +1,79 @@
+// Rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are parameters and states.
+#include "planner/graph/op_table.h"
+#include "planner/graph/ops/cuda_workspace.h"
+#include "planner/graph/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+// Inputs once, outputs read and written.
+Cost update_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 12);
+  for (int t : op.outputs) c.bytes = size_add(c.bytes, operand_bytes(g, t, e));
+  return c;
+}
+Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, op.inputs.size() - 1); }
+Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
+
+uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
+  return workspace::square_sum(g.at(op.inputs[0]).shape.elements());
+}
+
+// As a matrix: its last dimension, and all others.
+struct Sides { uint64_t rows, columns; };
+Sides sides(const Graph& g, const Op& op) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  const uint64_t columns = static_cast<uint64_t>(s[s.rank - 1]);
+  return {s.elements() / columns, columns};
+}
+
+// Five Newton-Schulz steps on the shorter side a and the longer side b: X·Xᵀ, its square, and their product with X.
+Cost muon_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = update_cost(g, op, e);
+  const auto [rows, columns] = sides(g, op);
+  const uint64_t a = std::min(rows, columns), b = std::max(rows, columns);
+  const uint64_t step = size_add(size_mul(size_mul(a, a), size_mul(4, b)), size_mul(size_mul(a, a), size_mul(2, a)));
+  c.flops = size_add(c.flops, size_mul(5, step));
+  return c;
+}
+// The squares, then the estimate's norm, then the update: gradients three times, the parameter twice.
+Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = update_cost(g, op, e);
+  c.bytes = size_add(c.bytes, size_mul(3, operand_bytes(g, op.inputs[0], e)));
+  return c;
+}
+uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const auto [rows, columns] = sides(g, op);
+  return workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
+}
+uint64_t muon_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
+  const auto [rows, columns] = sides(g, op);
+  const bool tensor = g.kernels != Kernels::portable && g.at(op.outputs[0]).format != Format::f32;
+  return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), tensor);
+}
+uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  return workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+}
+// Two scalars besides.
+uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return 16 + adafactor_workspace(g, op, e); }
+
+}  // namespace
+
+constexpr int no_shapes = OpRow{}.shapes_from;
+
+const OpRow update_rows[10] = {
+    {OpKind::gradient_sum, "gradient_sum", gradient_sum_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::sgd, "sgd", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::muon, "muon", muon_cost, muon_workspace, muon_cuda_workspace, nullptr, {}},
+    {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, adafactor_cuda_workspace, nullptr, {}},
+};
+
+}  // namespace stw

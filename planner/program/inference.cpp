@@ -1,0 +1,107 @@
+#include "planner/program/inference.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include "planner/program/emitter.h"
+#include "planner/graph/fuse.h"
+
+namespace stw {
+
+namespace {
+
+int add_cache(Graph& graph, const char* name, int64_t features) {
+  Tensor t;
+  t.name = name;
+  t.kind = Kind::cache;
+  t.format = graph.compute;
+  t.shape = {graph.sequence, features};
+  graph.tensors.push_back(std::move(t));
+  return static_cast<int>(graph.tensors.size()) - 1;
+}
+
+}  // namespace
+
+void add_inference(Graph& graph) {
+  // Nothing is dropped: who reads a dropout's output reads its input.
+  std::vector<int> stands_for(graph.tensors.size());
+  std::iota(stands_for.begin(), stands_for.end(), 0);
+  for (const Op& op : graph.ops) {
+    if (op.kind == OpKind::dropout) {
+      stands_for[static_cast<size_t>(op.outputs[0])] = stands_for[static_cast<size_t>(op.inputs[0])];
+      continue;
+    }
+    Op copy = op;
+    copy.attributes.dropout = 0;
+    for (int& t : copy.inputs)
+      if (t >= 0) t = stands_for[static_cast<size_t>(t)];
+    // What a row's logits say is right is counted before the loss, whose op may be given their place.
+    if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
+      graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
+    if (copy.kind == OpKind::value_loss && graph.counts_hits())
+      graph.evaluate_ops.push_back({OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
+    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned of it
+    graph.evaluate_ops.push_back(std::move(copy));
+  }
+  if (!graph.tells_logits()) return;
+  // What follows the logits is the loss's.
+  for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
+    Op copy = graph.evaluate_ops[i];
+    if (!graph.generates) {   // its logits are those of whole samples
+      graph.generate_ops.push_back(std::move(copy));
+      continue;
+    }
+    // A prompt is one document.
+    if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions]) copy.inputs.pop_back();
+    if (copy.kind == OpKind::attention) {
+      assert(copy.attributes.causal && "what sees later tokens does not generate");
+      copy.kind = OpKind::attention_cached;
+      const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;
+      copy.inputs.push_back(add_cache(graph, "key_cache", features));
+      copy.inputs.push_back(add_cache(graph, "value_cache", features));
+      copy.outputs.resize(1);
+    }
+    graph.generate_ops.push_back(std::move(copy));
+  }
+}
+
+static Program build_logits(const Graph& graph, const Arena& arena, int threads) {
+  Emitter e(graph, arena, threads, 1);
+  for (int t : graph.body_inputs()) e.input(t);
+  const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
+  for (int i = first, run; i < end; i += run) {
+    run = fused_run(graph, i);
+    e.emit_fused(i, run, Phase::forward, false);
+  }
+  e.result(graph.generate_ops.back().outputs[0]);
+  Program p = e.finish(arena.gradients_begin);
+  p.name = "logits";
+  return p;
+}
+
+std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
+  if (!graph.tells_logits()) return {};
+  if (!graph.generates) return {Program{}, build_logits(graph, arena, threads)};
+  const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
+  int last_attention = first;
+  for (int i = first; i < end; ++i)
+    if (graph.op(i).kind == OpKind::attention_cached) last_attention = i;
+  auto build = [&](int64_t rows, int stop, const char* name) {
+    Emitter e(graph, arena, threads, 1, rows);
+    e.input(graph.inputs[Input::tokens]);
+    for (const Op& op : graph.generate_ops)
+      if (op.kind == OpKind::attention_cached) {
+        e.cache(op.inputs[1]);
+        e.cache(op.inputs[2]);
+      }
+    for (int i = first; i < stop; ++i) e.emit(i, Phase::generate);
+    if (stop == end) e.result(graph.generate_ops.back().outputs[0]);
+    Program p = e.finish(arena.gradients_begin);
+    p.name = name;
+    return p;
+  };
+  return {build(std::min(prefill_rows, graph.sequence), last_attention + 1, "prefill"), build(1, end, "decode")};
+}
+
+}  // namespace stw

@@ -1,0 +1,42 @@
+#include "planner/program/layout.h"
+
+#include "planner/base/sizes.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t search_nodes = 1500;  // a few microseconds each
+
+}  // namespace
+
+Placement place(const std::vector<Interval>& intervals, uint64_t enough) {
+  Packing packing = pack(intervals, {.capacity = 0, .node_limit = search_nodes, .enough = enough});
+  return {std::move(packing.offsets), packing.height, packing.bound};
+}
+
+void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
+  // Caches come first, in the same order in every program that shares them, and lie below everything else.
+  uint64_t base = program.base;
+  std::vector<bool> is_cache(program.buffers.size());
+  for (int c : program.caches) {
+    Buffer& b = program.buffers[static_cast<size_t>(c)];
+    b.offset = base;
+    base = size_add(base, round_up(b.bytes, alignment));
+    is_cache[static_cast<size_t>(c)] = true;
+  }
+  std::vector<Interval> intervals;
+  std::vector<size_t> index;
+  intervals.reserve(program.buffers.size());
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    if (is_cache[i]) continue;
+    const Buffer& b = program.buffers[i];
+    intervals.push_back({b.first, b.last + 1, round_up(b.bytes, alignment)});
+    index.push_back(i);
+  }
+  const Placement placement = place(intervals, enough > base ? enough - base : 0);
+  for (size_t i = 0; i < index.size(); ++i) program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
+  program.end = size_add(base, placement.height);
+}
+
+}  // namespace stw

@@ -1,0 +1,122 @@
+// The program of the update. Where parameters or their states lie in host memory, it goes through them slice by slice;
+// where copies run beside the ops, the next slice is fetched before this one is computed.
+#include <algorithm>
+
+#include "planner/program/emitter.h"
+#include "planner/graph/optimizer.h"
+
+namespace stw {
+
+namespace {
+
+constexpr int64_t most_slices = 4096;   // of a tensor, whatever its size
+
+struct Piece {
+  UpdateRun run;
+  int64_t sum = -1;                          // square_sum: the element of the sums that the first of them fills
+  int64_t first_element = 0, elements = 0;   // of a parameter: 0 elements is all
+};
+
+std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
+  auto has_copies = [&](const Op& op) {
+    for (const auto* operands : {&op.inputs, &op.outputs})
+      for (int t : *operands)
+        if (t >= 0 && arena.on_host(t)) return true;
+    return false;
+  };
+  std::vector<Piece> list;
+  const int first_sum = graph.first_square_sum();
+  for (const UpdateRun& run : update_runs(graph, has_copies)) {
+    const Op& op = graph.op(run.op);
+    const int64_t sum = op.kind == OpKind::square_sum ? run.op - first_sum : -1;
+    if (!is_update(op.kind) || !update_rule(op.kind).is_elementwise || !has_copies(op)) {
+      list.push_back({run, sum, 0, 0});
+      continue;
+    }
+    const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
+    const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
+    for (int64_t first = 0; first < count; first += slice) list.push_back({run, -1, first, std::min(slice, count - first)});
+  }
+  return list;
+}
+
+struct Window { int tensor, buffer; };
+
+}  // namespace
+
+std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
+  std::vector<bool> is_elsewhere(graph.update_ops.size());   // inside the backward pass, or before it
+  auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
+  for (const std::vector<FusedUpdate>& updates : graph.updates_after)
+    for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
+  if (graph.fuses_updates()) mark(graph.begin_update);
+  std::vector<UpdateRun> runs;
+  bool joins = false;   // whether the last run may go on
+  for (size_t i = 0; i < graph.update_ops.size(); ++i) {
+    if (is_elsewhere[i]) continue;
+    const Op& op = graph.update_ops[i];
+    const int index = graph.first_update_op() + static_cast<int>(i);
+    const bool may_join = op_row(op.kind).joins && !(alone && alone(op));
+    if (joins && may_join && runs.back().op + runs.back().ops == index && runs.back().ops < most_joined && graph.op(runs.back().op).kind == op.kind)
+      runs.back().ops += 1;
+    else
+      runs.push_back({index, 1});
+    joins = may_join;
+  }
+  return runs;
+}
+
+Program build_update(const Graph& graph, const Arena& arena, int threads) {
+  const std::vector<Piece> list = pieces(graph, arena);
+  Emitter e(graph, arena, threads, 1, 0, arena.offload.any() ? 6 * list.size() : 0);
+  auto fetch = [&](const Piece& piece) {
+    std::vector<Window> windows;
+    e.set_slice(piece.first_element, piece.elements);
+    for (int t : e.host_operands(piece.run.op, Phase::update, false)) {
+      e.fetch(t, Phase::update);
+      windows.push_back({t, e.buffer_of(t)});
+      e.drop(t);
+    }
+    return windows;
+  };
+  const bool overlap = arena.offload.overlap;
+  // Of the piece that was computed last: what it changed of host memory.
+  struct Changed { Piece piece; std::vector<Window> windows; } changed;
+  auto store = [&] {
+    e.set_slice(changed.piece.first_element, changed.piece.elements);
+    for (const Window& w : changed.windows) {
+      e.attach(w.tensor, w.buffer);
+      e.store(w.tensor, Phase::update);
+      e.drop(w.tensor);
+    }
+    changed.windows.clear();
+  };
+  std::vector<Window> next;
+  if (overlap) {
+    next = fetch(list[0]);
+    e.end_stage();
+  }
+  for (size_t k = 0; k < list.size(); ++k) {
+    const Piece& piece = list[k];
+    std::vector<Window> now = overlap ? std::move(next) : fetch(piece);
+    if (overlap) {
+      store();
+      next = k + 1 < list.size() ? fetch(list[k + 1]) : std::vector<Window>{};
+    }
+    for (const Window& w : now) e.attach(w.tensor, w.buffer);
+    e.set_slice(piece.first_element, piece.elements);
+    e.emit_update(piece.run.op, piece.sum, piece.run.ops);
+    for (const Window& w : now) e.drop(w.tensor);
+    const std::vector<int>& outputs = graph.op(piece.run.op).outputs;
+    std::erase_if(now, [&](const Window& w) { return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end(); });
+    changed = {piece, std::move(now)};
+    if (overlap) e.end_stage();
+    else store();
+  }
+  store();
+  Program p = e.finish(arena.gradients_end);
+  p.name = "update";
+  return p;
+}
+
+}  // namespace stw

@@ -1,0 +1,72 @@
+#include "planner/search/frontier.h"
+
+#include <algorithm>
+
+#include "planner/search/space.h"
+
+namespace stw {
+
+namespace {
+
+// Speed against bytes, as the upper concave hull has it: a stair is a knee where the slope falls to less than half, but
+// only where it was worth something: a percent more memory had brought a fiftieth of a percent of speed or more.
+void mark_knees(std::vector<Stair>& stairs) {
+  auto speed = [&](size_t i) { return 1 / static_cast<double>(stairs[i].step_picoseconds); };
+  auto slope = [&](size_t a, size_t b) {
+    return (speed(b) - speed(a)) / static_cast<double>(stairs[b].peak_bytes - stairs[a].peak_bytes);
+  };
+  std::vector<size_t> hull;
+  for (size_t i = 0; i < stairs.size(); ++i) {
+    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
+    hull.push_back(i);
+  }
+  uint64_t knee = 0;   // the last one
+  for (size_t i = 1; i + 1 < hull.size(); ++i) {
+    // Knees that lie close together are one.
+    if (knee > 0 && stairs[hull[i]].peak_bytes < knee + knee / 20) continue;
+    stairs[hull[i]].is_knee =
+        slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&
+        slope(hull[i - 1], hull[i]) * static_cast<double>(stairs[hull[i]].peak_bytes) >= speed(hull[i]) / 50;
+    if (stairs[hull[i]].is_knee) knee = stairs[hull[i]].peak_bytes;
+  }
+}
+
+}  // namespace
+
+std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets) {
+  if (!find_device(plan.request.device) || budgets < 2) return {};
+  const DeviceProfile* device = &profile_of(plan.request);
+  Space space(source, plan.numerics, plan.request, *device);
+  if (space.is_empty()) return {};
+  const uint64_t least = space.arena(space.smallest().decisions);
+  const std::optional<Candidate> fastest = space.fastest(size_limit);
+  const uint64_t most = fastest ? space.arena(fastest->decisions) : least;
+  std::vector<Stair> stairs;
+  for (int i = 0; i < budgets; ++i) {
+    // Budgets lie closer together where memory is short: there the plans differ most.
+    const double share = static_cast<double>(i) / (budgets - 1);
+    uint64_t arena = i == 0 ? least : i + 1 == budgets ? most
+                     : static_cast<uint64_t>(static_cast<double>(least) + share * share * static_cast<double>(most - least));
+    const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
+    if (!c) continue;
+    const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
+    // Of equally fast plans the search prefers the one that copies less, though it takes more memory: such a point is left out.
+    if (!stairs.empty() && (peak <= stairs.back().peak_bytes || c->picoseconds >= stairs.back().step_picoseconds)) continue;
+    stairs.push_back({peak, c->picoseconds, c->decisions, false});
+  }
+  mark_knees(stairs);
+  return stairs;
+}
+
+Result<bool> anything_fits(const GraphSource& source, const Request& asked) {
+  STW_TRY(check(asked));
+  const DeviceProfile* device = &profile_of(asked);
+  Request request = asked;
+  if (device->cuda) request.threads = 0;
+  const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
+  Space space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
+  if (space.is_empty()) return false;
+  return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
+}
+
+}  // namespace stw

@@ -1,0 +1,256 @@
+#include "planner/search/level.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/base/check_in.h"
+#include "planner/program/inference.h"
+
+namespace stw {
+
+// What share of the time a search for a stair may miss where something is offloaded, which is tried in steps anyway.
+static constexpr double tolerance = 0.002;
+// Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
+static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
+static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
+
+uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
+  uint64_t sum = 0;
+  for (const Segment& s : graph.segments)
+    if (keeps_input_on_host(s, offload))
+      sum = size_add(sum, round_up(graph.at(s.input).bytes(samples), alignment));
+  return sum;
+}
+
+Level::Level(const SearchContext& context, const Offload& offload)
+    : context_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
+      sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
+  const Program update = build_update(context_.graph, *arena_, context_.request.threads);
+  // That of a fused update is in part inside the micro-step.
+  update_ = context_.graph.fuses_updates() ? context_.pricing.update() : context_.pricing.program(update, offload.overlap);
+  const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
+  for (const Program* p : {&update, &prefill, &decode})
+    if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, context_.device.alignment));
+  for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
+    const size_t kind = context_.segments.kind(arena_, s);
+    if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
+    else runs_.push_back({kind, 1});
+  }
+  const uint64_t one = offloaded_input_bytes(context_.graph, offload, 1, context_.device.alignment);
+  for (int64_t m : context_.micro_batches) {
+    const uint64_t inputs = offloaded_input_bytes(context_.graph, offload, m, context_.device.alignment);
+    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes) micro_batches_.push_back(m);
+  }
+}
+
+std::vector<Stretch> Level::runs(int64_t m, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t)) {
+  std::vector<Stretch> list;
+  for (const auto& [kind, count] : runs_) {
+    list.push_back((context_.segments.*of_kind)(kind, m));
+    list.back().count = count;
+  }
+  list.push_back(context_.segments.of_head(*arena_, m));
+  for (Variant& v : list.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
+  return list;
+}
+
+Level::Choices& Level::choices(int64_t m) {
+  const auto known = choices_.find(m);
+  if (known != choices_.end()) return known->second;
+  auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
+  for (int t : context_.graph.all_inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
+  StackChoices stack(runs(m, &SegmentChoices::best_of_kind), offload_.any() ? tolerance : 0);
+  return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
+}
+
+Candidate Level::candidate(int64_t m, const std::vector<Stretch>& runs, const StackChoice& choice) {
+  Candidate result;
+  result.decisions.micro_batch = m;
+  result.decisions.offload = offload_;
+  for (size_t run = 0; run < runs.size(); ++run)
+    for (const auto& [variant, count] : choice.parts[run]) {
+      const Variant& v = runs[run].variants[static_cast<size_t>(variant)];
+      const bool is_head = run + 1 == runs.size();
+      if (is_head) result.decisions.loss_chunks = v.saved;
+      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), is_head ? ~0u : v.saved);
+      result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count), v.tile_rows);
+    }
+  std::vector<int64_t>& tiles = result.decisions.tile_rows;
+  if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
+  result.picoseconds = result.bound_picoseconds = choice.picoseconds;
+  result.live_bytes = alive(choices(m), choice.peak);
+  return result;
+}
+
+int64_t Level::limit_of(int64_t m, uint64_t arena_bytes) {
+  return static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit)) - choices(m).fixed_bytes;
+}
+
+uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
+
+// More samples need more, of every choice: with as many rows in a tile, every tensor has as many or more. Tiles that only some
+// micro-batches can have do not change that: fewer samples have those of no more rows as a whole, more have too many tiles.
+std::vector<int64_t> Level::fitting(uint64_t arena_bytes) {
+  if (floor_ > arena_bytes) return {};
+  const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
+                                        [&](int64_t m) { return fits(m, arena_bytes); });
+  return {micro_batches_.begin(), end};
+}
+
+uint64_t Level::bound(uint64_t arena_bytes) {
+  uint64_t least = UINT64_MAX;
+  const std::vector<int64_t> list = fitting(arena_bytes);
+  for (size_t i = list.size(); i-- > 0;)
+    if (const uint64_t own = ops(list[i]); own < least) {
+      const uint64_t best = relaxed(list[i], arena_bytes);   // not where the best of the choices do not fit, but others do
+      least = std::min(least, best == UINT64_MAX ? own : best);
+    }
+  return least;
+}
+
+std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
+  struct Found { int64_t micro_batch; StackChoice choice; };
+  std::vector<Found> best;      // all of the same time
+  uint64_t bound = UINT64_MAX;
+  // The most promising micro-batch first: by the time of its ops, and once that is the least of all by the relaxation.
+  struct Hope {
+    uint64_t picoseconds;
+    int64_t micro_batch;        // of equal times the largest first
+    bool is_relaxed;
+    bool operator<(const Hope& other) const {
+      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : micro_batch > other.micro_batch;
+    }
+  };
+  std::set<Hope> hopes;
+  for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), m, false});
+  while (!hopes.empty()) {
+    check_in(1);
+    const Hope hope = *hopes.begin();
+    hopes.erase(hopes.begin());
+    const int64_t m = hope.micro_batch;
+    const uint64_t known = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
+    if (hope.picoseconds >= known) break;
+    if (!hope.is_relaxed) {
+      hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), m, true});
+      continue;
+    }
+    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), known, ahead);
+    bound = std::min(bound, answer.bound_picoseconds);
+    if (!answer.choice) continue;
+    if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
+    best.push_back({m, std::move(*answer.choice)});
+  }
+  if (best.empty()) return std::nullopt;
+  // Of equal times the smallest peak.
+  std::optional<Candidate> answer;
+  for (Found& f : best) {
+    StackChoices& stack = choices(f.micro_batch).stack;
+    for (;;) {
+      StackAnswer tighter = stack.fastest(f.choice.peak - 1, f.choice.picoseconds + 1, ahead);
+      if (!tighter.choice) break;
+      f.choice = std::move(*tighter.choice);
+    }
+    Candidate made = candidate(f.micro_batch, stack.runs(), f.choice);
+    if (!answer || made.live_bytes < answer->live_bytes) answer = std::move(made);
+  }
+  answer->bound_picoseconds = std::min(bound, answer->picoseconds);
+  return answer;
+}
+
+std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
+  if (micro_batches_.empty()) return std::nullopt;
+  uint64_t limit = arena_bytes;
+  std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
+  uint64_t first = 0, ahead = 0;   // twice as far as it has come
+  while (auto stair = fastest_alive(limit, known, ahead)) {
+    if (!bound) bound = stair->bound_picoseconds, first = stair->picoseconds;
+    ahead = stair->picoseconds - first;
+    if (sizes_.within(stair->decisions, arena_bytes)) {
+      // That with the fewest bytes, which a tighter budget gets, may be no stair.
+      if (offload_.any() && leanest().picoseconds < stair->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) stair = leanest();
+      stair->bound_picoseconds = std::min(*bound, stair->picoseconds);
+      return stair;
+    }
+    limit = stair->live_bytes - 1;
+    if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
+  }
+  // What smallest() has beside the leanest is a stair, which was tried here, but for those that need less than is counted alive (Space::fastest).
+  // To find it takes long where something is offloaded, and layouts have gaps.
+  Candidate last = offload_.any() ? leanest() : *smallest();
+  if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
+  last.bound_picoseconds = bound.value_or(last.picoseconds);
+  return last;
+}
+
+std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
+  if (!has_within(arena_bytes)) return std::nullopt;
+  Candidate best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
+  uint64_t low = best.live_bytes + 1;
+  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
+    const uint64_t limit = low + (high - low) / 2;
+    std::optional<Candidate> stair = fastest_alive(limit, known);
+    if (stair && !sizes_.within(stair->decisions, arena_bytes)) {
+      high = stair->live_bytes - 1;
+      continue;
+    }
+    low = limit + 1;
+    if (stair && stair->picoseconds < best.picoseconds) best = std::move(*stair);
+  }
+  if (best.picoseconds >= known) return std::nullopt;
+  best.bound_picoseconds = bound;
+  return best;
+}
+
+uint64_t Level::least_alive(int64_t m) {
+  const auto [entry, is_new] = least_alive_.try_emplace(m, 0);
+  if (is_new) entry->second = alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind)));
+  return entry->second;
+}
+
+uint64_t Level::least_alive() {
+  return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more
+}
+
+const Candidate& Level::leanest() {
+  if (leanest_) return *leanest_;
+  for (int64_t m : micro_batches_) {
+    if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
+    const std::vector<Stretch>& best = choices(m).stack.runs();
+    const bool is_best = alive(choices(m), least_peak(best)) == least_alive(m);
+    const std::vector<Stretch> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
+    Candidate c = candidate(m, all, stw::smallest(all));
+    if (!leanest_ || sizes_.within(c.decisions, arena(leanest_->decisions) - 1)) leanest_ = std::move(c);
+  }
+  return *leanest_;
+}
+
+const std::optional<Candidate>& Level::smallest() {
+  if (knows_smallest_ || micro_batches_.empty()) return smallest_;
+  knows_smallest_ = true;
+  smallest_ = leanest();
+  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
+  uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
+  if (low > high) return smallest_;
+  auto improves = [&](uint64_t limit) {
+    std::optional<Candidate> stair = fastest_alive(limit);
+    if (!stair || !sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) return false;
+    high = stair->live_bytes - 1;
+    smallest_ = std::move(*stair);
+    return true;
+  };
+  const uint64_t first = low, gap = high - low, parts = stairs_in_gap(context_.effort);
+  for (uint64_t n = 1; n <= parts; ++n) {
+    const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
+    if (improves(limit)) break;
+    low = limit + 1;
+  }
+  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n)
+    if (const uint64_t limit = low + (high - low) / 2; !improves(limit)) low = limit + 1;
+  return smallest_;
+}
+
+Programs Level::programs(const Decisions& decisions) const {
+  return make_programs(context_.graph, decisions, context_.request.global_batch, context_.request.threads, context_.device.alignment);
+}
+
+}  // namespace stw

@@ -1,0 +1,119 @@
+// From a request to a plan: which states it takes, the fastest candidate, and the figures that the plan tells of it.
+#include <algorithm>
+#include <memory>
+
+#include "planner/plan/plan.h"
+#include "planner/search/relaxations.h"
+#include "planner/search/space.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
+
+uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
+  auto of = [&](const Program& p) {
+    uint64_t sum = 0;
+    for (const Instruction& i : p.instructions)
+      if (is_transfer(i.kind)) {
+        const Op& op = graph.op(i.op);
+        sum = size_add(sum, op_row(i.kind).cost(graph, op, extent_of(graph, i, p.threads)).bytes);
+      }
+    return sum;
+  };
+  uint64_t sum = size_add(of(programs.micro_first), of(programs.update));
+  const int64_t whole = steps - 1 - (short_last ? 1 : 0);
+  if (whole > 0) sum = size_add(sum, size_mul(of(programs.micro_next), static_cast<uint64_t>(whole)));
+  return short_last ? size_add(sum, of(programs.micro_short)) : sum;
+}
+
+void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
+  const Programs programs = space.programs(c.decisions);
+  const int64_t batch = plan.request.global_batch;
+  plan.numerics = space.numerics();
+  plan.decisions = c.decisions;
+  plan.accumulation_steps = (batch + c.decisions.micro_batch - 1) / c.decisions.micro_batch;
+  plan.last_micro_batch = batch - (plan.accumulation_steps - 1) * c.decisions.micro_batch;
+  plan.bytes = account(programs);
+  plan.bytes.reserve = reserve;
+  plan.bytes.peak = size_add(plan.bytes.arena, reserve);
+  plan.bytes.budget = budget;
+  plan.layout_bound = programs.bound_bytes;
+  plan.copied_bytes = copied_bytes(space.graph(), programs, plan.accumulation_steps, plan.last_micro_batch != c.decisions.micro_batch);
+  plan.step_picoseconds = c.picoseconds;
+  plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
+  plan.bound_picoseconds = c.bound_picoseconds;
+  plan.unlimited_picoseconds = space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
+}
+
+}  // namespace
+
+static bool uses_library_attention(const Graph& graph) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return graph.is_library_attention(op); });
+}
+
+Result<Plan> search(const GraphSource& source, const Request& request) {
+  STW_TRY(check(request));
+  const DeviceProfile* device = &profile_of(request);
+  Plan plan;
+  plan.request = request;
+  const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
+  plan.request.memory_bytes = budget;
+  if (device->cuda) plan.request.threads = 0;
+  if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
+  const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
+
+  Space wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
+  if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
+    return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no ALiBi and no sliding window shorter than a sample; this model's needs our own"};
+  if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
+  const uint64_t unlimited = wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+  if (unlimited > longest_step)
+    return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
+                                         " is too large for this device's cost model"};
+  Space* chosen = &wide;
+  std::optional<Candidate> found = wide.fastest(arena_budget);
+  std::unique_ptr<Space> narrow;
+  if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
+    plan.states_reason = "32-bit states fit";
+    narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
+    const uint64_t fastest_of_8 = narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
+      std::optional<Candidate> other = narrow->fastest(arena_budget);
+      const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
+      if (other && (!found || worth)) {
+        plan.states_reason = !found ? "32-bit states do not fit" : "32-bit states cost more than 10 % of the speed here";
+        chosen = narrow.get();
+        found = std::move(other);
+      } else if (!found) {
+        plan.states_reason = "neither 32-bit nor 8-bit states fit";
+      } else {
+        plan.states_reason = "32-bit states cost less than 10 % of the speed here";
+      }
+    }
+  } else {
+    plan.states_reason = request.state_bits == 0 ? "the only ones there are" : "as requested";
+  }
+  const Graph& graph = chosen->graph();
+  plan.architecture = graph.architecture;
+  plan.parameters = graph.parameter_count();
+  plan.trainable = graph.trainable_count();
+  plan.layers = graph.blocks();
+  plan.fits = found.has_value();
+  Space& smallest_space = narrow ? *narrow : *chosen;
+  plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
+  if (!plan.fits) {
+    chosen = &smallest_space;
+    found = fastest_of_smallest(smallest_space);
+    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
+  }
+  fill_plan(plan, *chosen, *found, reserve, budget);
+  const std::optional<Candidate> next = chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
+  plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
+  if (plan.step_picoseconds >= size_limit)
+    return Error{Code::bad_argument, "a step would take weeks within this budget: the device's cost model ends there"};
+  return plan;
+}
+
+}  // namespace stw

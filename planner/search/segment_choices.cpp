@@ -1,0 +1,81 @@
+#include "planner/search/segment_choices.h"
+
+#include <algorithm>
+
+namespace stw {
+
+static constexpr size_t most_beside_copies = 32;   // variants that are kept of a kind with copies
+
+SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
+  const Segment& segment = graph_.segments[s];
+  Place p{pricing_.classes()[s]};
+  for (Offloaded what : {Offloaded::gradients, Offloaded::weights, Offloaded::inputs})
+    p.away = 2 * p.away + (segment.kind == SegmentKind::block && segment.block < arena.offload[what]);
+  p.away = 2 * p.away + (segment.output >= 0 && arena.on_host(segment.output));
+  return p;
+}
+
+size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s) {
+  std::array<Place, 3> key{place(*arena, s), {}, {}};
+  // Neighbours count where they copy while this one computes.
+  if (arena->offload.overlap) {
+    const Place before = s > 0 ? place(*arena, s - 1) : Place{}, after = place(*arena, s + 1);
+    if (before.away) key[1] = before;
+    if (after.away) key[2] = after;
+    key[0].overlaps = true;
+  }
+  const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
+  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.away != 0; });
+  if (!is_new) return entry->second;
+  const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
+  if (is_new_place) {
+    traced->second = std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
+    arenas_.push_back(arena);
+  }
+  profiles_.push_back({traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
+  return entry->second;
+}
+
+const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
+  Profile& p = profiles_[kind];
+  const auto [entry, is_new] = p.at.try_emplace(m);
+  Stretch& run = entry->second;
+  if (!is_new) return run;
+  // One first micro-step, whole ones after it, and a short one.
+  const int64_t batch = request_.global_batch, rest = batch % m;
+  const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
+  run.variants = p.profile->at(m, pricing_, p.beside, !p.offloads);
+  auto add = [&](int64_t samples, uint64_t steps) {
+    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.beside);
+    for (size_t v = 0; v < more.size(); ++v)
+      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
+  };
+  if (next_steps > 0) add(m, next_steps);
+  if (rest > 0) add(rest, 1);
+  normalise(run);
+  return run;
+}
+
+const Stretch& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
+  const Stretch& all = of_kind(kind, m);
+  if (!profiles_[kind].has_copies || all.variants.size() <= most_beside_copies) return all;
+  const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
+  if (is_new) thin(entry->second = all);
+  return entry->second;
+}
+
+const Stretch& SegmentChoices::of_head(const Arena& arena, int64_t m) {
+  const auto [entry, is_new] = head_.try_emplace(m);
+  Stretch& head = entry->second;
+  if (!is_new) return head;
+  const int64_t rows = m * graph_.rows_of(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)]), unit = chunk_unit(graph_);
+  for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
+    if (chunks > 1 && chunk_rows(rows, chunks, unit) == chunk_rows(rows, chunks / 2, unit)) break;
+    head.variants.push_back(head_variant(graph_, arena, request_.threads, m, chunks));
+    head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
+  }
+  normalise(head);
+  return head;
+}
+
+}  // namespace stw

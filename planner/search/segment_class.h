@@ -1,0 +1,13 @@
+// Which segments of a graph are alike: the same ops on tensors of the same shapes, wired the same way. Blocks of one
+// class need the same memory and time, whatever their number.
+#pragma once
+#include <vector>
+
+#include "planner/graph/graph.h"
+
+namespace stw {
+
+// One number a segment, from 0 in the order of first appearance.
+std::vector<int> segment_classes(const Graph& graph);
+
+}  // namespace stw

@@ -1,0 +1,316 @@
+#include "planner/search/segment_profile.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/base/check_in.h"
+#include "planner/program/micro_builder.h"
+
+namespace stw {
+
+namespace {
+
+constexpr size_t expected_ops = 128;
+
+// Gradients that the backward ops of a segment read and later segments have made.
+std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
+  std::vector<int> list;
+  std::set<int> made;
+  for (int i = 0; i < segment.gradient_op_count; ++i) {
+    const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
+    for (int t : op.inputs) {
+      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0 || arena.on_host(t)) continue;
+      if (graph.at(t).kind == Kind::input || graph.producer[static_cast<size_t>(t)] >= 0) continue;
+      list.push_back(t);
+      made.insert(t);
+    }
+    for (int t : op.outputs)
+      if (t >= 0) made.insert(t);
+  }
+  return list;
+}
+
+int64_t aligned(uint64_t bytes, uint64_t alignment) { return static_cast<int64_t>(round_up(bytes, alignment)); }
+
+}  // namespace
+
+NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t s) {
+  NeighbourCopies copies;
+  if (!arena.offload.overlap) return copies;
+  const size_t head = graph.segments.size() - 1;
+  if (s + 1 < head) {
+    copies.forward_fetches = host_reads(graph, arena, s + 1, Phase::forward, true);
+    copies.backward_stores = host_writes(graph, arena, s + 1);
+  }
+  if (s > 0) copies.backward_fetches = host_reads(graph, arena, s - 1, Phase::backward, true);
+  return copies;
+}
+
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute)
+    : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
+  const Segment& s = graph.segments[segment];
+  if (s.kind != SegmentKind::block) {
+    traces_.push_back(trace(~0u, 1));
+    return;
+  }
+  const uint32_t all = (1u << s.saveable.size()) - 1;
+  for (uint32_t saved = all;; --saved) {
+    // What Recompute::none asks for is a choice too, also where some tensors are not chosen one by one.
+    const bool is_choice = saved == s.choice_of(saved) || saved == all;
+    const bool allowed = recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
+    if (allowed) traces_.push_back(trace(saved, 1));
+    if (allowed && may_tile(graph, s, saved))
+      for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));
+    if (saved == 0) break;
+  }
+}
+
+int SegmentProfile::size_index(const Size& size) {
+  const auto [entry, is_new] = size_index_.try_emplace(size, static_cast<int>(sizes_.size()));
+  if (is_new) sizes_.push_back(size);
+  return entry->second;
+}
+
+std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
+  const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
+  std::vector<Option> list;
+  for (const Trace& t : traces_) {
+    if (t.tiles == 1) list.push_back({&t, 0});
+    for (size_t k = 0; t.tiles > 1 && k < graph_.tile_rows.size(); ++k) {
+      const int64_t tiles = tiling_of(micro_batch * rows, rows, graph_.tile_rows[k]).tiles();
+      if (tiles <= most_tiles && t.tiles == static_cast<int>(std::min<int64_t>(tiles, 3))) list.push_back({&t, graph_.tile_rows[k]});
+    }
+  }
+  return list;
+}
+
+SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
+  const Segment& s = graph_.segments[segment_];
+  const int input = s.input >= 0 ? s.input : graph_.inputs[Input::tokens];
+  Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
+  const bool overlap = arena_.offload.overlap;
+  MicroBuilder builder(graph_, e, true, overlap);
+  e.assume(input, Phase::forward);
+  e.watch(input);
+  std::vector<int> others;   // inputs that the segment may read beside its own; they are alive all through, and counted by the search
+  for (int t : graph_.body_inputs())
+    if (t != graph_.inputs[Input::tokens]) others.push_back(t);
+  for (int t : others) e.input(t);
+  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
+  if (overlap) e.end_stage();
+  Trace t;
+  t.saved = saved;
+  t.tiles = tiles;
+  t.forward_ops = e.instruction_count();
+  // Made-up rows, only to tell the tiles apart in what is emitted; `at` knows how many they have.
+  const int64_t all = rows_in_tiles(graph_, s), tile_rows = 3 * all, last_rows = 2 * all;
+  std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
+  if (tiles > 2) cut.push_back({tile_rows, tile_rows});
+  if (tiles > 1) cut.push_back({(tiles - 1) * tile_rows, last_rows});
+  builder.forward(segment_, saved, cut);
+  if (overlap) e.end_stage();
+  e.watch(s.output);
+  for (int other : others) e.watch(other);
+  t.backward = e.instruction_count();
+  for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
+  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
+  if (overlap) e.end_stage();
+  t.backward_ops = e.instruction_count();
+  builder.backward(segment_, saved, cut);
+  for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
+  const Program p = e.finish(0);
+  t.instructions = static_cast<int>(p.instructions.size());
+  const auto part_of = [&](const Instruction& i) {
+    return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all : i.rows == last_rows ? Rows::last_tile : Rows::tile;
+  };
+  std::map<int, std::pair<int, int>> workspace_of;   // buffer -> op and ops of its instruction
+  for (const Instruction& i : p.instructions) {
+    const bool again = i.phase == Phase::recompute && !is_transfer(i.kind);
+    if (is_transfer(i.kind)) t.transfers.push_back(i.op);
+    const bool whole = part_of(i) == Rows::all;
+    for (int k = 0; k < i.ops && again && (whole || i.rows == last_rows); ++k)
+      (whole ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
+    if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
+  }
+  for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
+    const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
+    if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
+    const bool is_output = b == e.watched()[1];
+    // An input that goes to host memory, or that no backward pass needs, is kept by no earlier segment, and what comes next
+    // may take its place.
+    if (b == e.watched()[0] && !arena_.on_host(input) && (s.gradient_op_count > 0 || s.input < 0)) {
+      t.input_last = buffer.last;
+      continue;
+    }
+    const auto op = workspace_of.find(b);
+    const bool is_workspace = op != workspace_of.end();
+    const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? part_of(p.instructions[static_cast<size_t>(buffer.first)]) : Rows::all;
+    const auto [what, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
+    Life life{size_index({is_workspace, what, ops, part}), buffer.first, buffer.last};
+    if (is_output) life.last = std::max(life.last, t.backward - 1);
+    // The output stays for the next segment's backward pass, unless that segment has none, or stores the output and lets it go.
+    const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
+    if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
+    t.lives.push_back(life);
+  }
+  return t;
+}
+
+SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const {
+  const Segment& s = graph_.segments[segment_];
+  Stage stage;
+  stage.ops = pricing.ops(s.first_op, s.op_count, samples);
+  for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
+  return stage;
+}
+
+SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const {
+  const Segment& s = graph_.segments[segment_];
+  Stage stage;
+  stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
+  for (int t : beside.backward_fetches)
+    if (accumulate || graph_.at(t).kind != Kind::gradient)
+      stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  for (int t : beside.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
+  return stage;
+}
+
+std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
+  const Segment& s = graph_.segments[segment_];
+  std::vector<uint64_t> prices, fused_prices;
+  for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
+    prices.push_back(pricing.op(graph_.op(i), samples));
+    fused_prices.push_back(pricing.fused(i, samples));
+  }
+  std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
+  const bool overlap = arena_.offload.overlap;
+  const Stage forward = overlap ? forward_stage(pricing, samples, beside) : Stage{};
+  const Stage backward = overlap ? backward_stage(pricing, samples, beside, accumulate) : Stage{};
+  std::vector<uint64_t> list;
+  for (const auto& [trace, tile_rows] : options(micro_batch)) {
+    const Trace& t = *trace;
+    uint64_t time = pricing.apart(s, t.saved, samples), forward_time = 0;
+    for (const auto& [op, is_fused] : t.recomputed) time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
+    if (tile_rows > 0) {
+      const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
+      TilePrices& tile = entry->second;
+      if (is_new) tile = pricing.tiles(s, samples, tile_rows);
+      forward_time = tile.forward;
+      time = size_add(time, tile.backward);
+      for (const auto& [op, is_fused] : t.recomputed_tiles)
+        time = size_add(time, (is_fused ? tile.fused : tile.ops)[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
+    }
+    time = overlap ? size_add(forward.excess(forward_time), backward.excess(time)) : size_add(forward_time, time);
+    for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
+      const Op& copy = graph_.op(t.transfers[k]);
+      const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
+      if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples));
+    }
+    list.push_back(time);
+  }
+  return list;
+}
+
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
+  const Segment& s = graph_.segments[segment_];
+  const int64_t rows = rows_in_tiles(graph_, s);
+  const uint64_t alignment = arena_.alignment;
+  // Bytes of every entry of sizes_, those of a tile with that tile's rows.
+  auto sizes_with = [&](int64_t tile_rows) {
+    const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
+    std::vector<int64_t> sizes;
+    for (const Size& size : sizes_) {
+      const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
+      uint64_t bytes = size.is_workspace ? 0 : n == 0 || n == samples * rows ? graph_.at(size.what).bytes(samples) : size_mul(graph_.at(size.what).row_bytes(), static_cast<uint64_t>(n));
+      for (int op = size.what; op < size.what + size.ops; ++op)
+        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent_of(graph_, graph_.op(size.what), samples, n, threads_)));
+      sizes.push_back(aligned(bytes, alignment));
+    }
+    return sizes;
+  };
+  std::map<int64_t, std::vector<int64_t>> all_sizes;   // by rows of a tile
+  auto bytes_of = [&](const std::vector<int>& tensors) {
+    int64_t sum = 0;
+    for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
+    return sum;
+  };
+  // Bytes of inputs that the loss alone needs: they are gone when this segment's backward pass begins.
+  const int64_t targets = bytes_of(graph_.loss_inputs());
+  const int64_t beside_forward = bytes_of(beside.forward_fetches);
+  const int64_t beside_backward = bytes_of(beside.backward_fetches) + bytes_of(beside.backward_stores);
+  // Bytes of the input where an earlier segment keeps it. Tokens are not counted: they stay to the end.
+  const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
+  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, beside, accumulate);
+  std::vector<Variant> variants;
+  std::vector<int64_t> change;
+  for (const auto& [trace, tile_rows] : options(samples)) {
+    check_in();
+    const Trace& t = *trace;
+    const auto [entry, is_new] = all_sizes.try_emplace(tile_rows);
+    std::vector<int64_t>& sizes = entry->second;
+    if (is_new) sizes = sizes_with(tile_rows);
+    Variant v;
+    v.saved = t.saved;
+    v.tile_rows = tile_rows;
+    v.picoseconds = picoseconds[variants.size()];
+    for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
+    change.assign(static_cast<size_t>(t.instructions) + 1, 0);
+    for (const Life& life : t.lives) {
+      const int64_t bytes = sizes[static_cast<size_t>(life.size)];
+      change[static_cast<size_t>(life.first)] += bytes;
+      change[static_cast<size_t>(life.last) + 1] -= bytes;
+    }
+    change[static_cast<size_t>(t.backward)] -= targets;
+    change[static_cast<size_t>(t.input_last) + 1] -= input;
+    int64_t live = 0;
+    v.peak = INT64_MIN;
+    for (int i = 0; i < t.instructions; ++i) {
+      live += change[static_cast<size_t>(i)];
+      // What a pass fetches and this save-set does not read is gone by the time that the neighbours' copies begin.
+      const int64_t copies = i >= t.backward_ops ? beside_backward : i >= t.forward_ops && i < t.backward ? beside_forward : 0;
+      v.peak = std::max(v.peak, live + copies);
+    }
+    variants.push_back(v);
+  }
+  return variants;
+}
+
+Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks) {
+  const Segment& s = graph.segments.back();
+  Emitter e(graph, arena, threads, samples, 0, expected_ops);
+  MicroBuilder builder(graph, e, true);
+  e.assume(s.input, Phase::forward);
+  e.watch(s.input);
+  std::vector<int> inputs = graph.loss_inputs();
+  if (graph.preference != Preference::none) inputs.push_back(graph.inputs[Input::positions]);
+  for (int t : inputs) {
+    e.input(t);
+    e.watch(t);
+  }
+  // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
+  std::vector<Tile> list = loss_chunks(graph, samples, chunks);
+  if (list.size() > 3) {
+    const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
+    list = {list.front(), *std::max_element(list.begin() + 1, list.end() - 1, by_rows), list.back()};
+  }
+  builder.head(list);
+  const Program p = e.finish(0);
+  std::vector<int64_t> change(p.instructions.size() + 1);
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    const Buffer& buffer = p.buffers[b];
+    const int64_t bytes = aligned(buffer.bytes, arena.alignment);
+    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;   // alive all through
+    if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
+    change[static_cast<size_t>(buffer.last) + 1] -= bytes;
+  }
+  Variant v;
+  v.saved = static_cast<uint32_t>(chunks);
+  int64_t live = 0;
+  v.peak = INT64_MIN;
+  for (size_t i = 0; i < p.instructions.size(); ++i) v.peak = std::max(v.peak, live += change[i]);
+  return v;
+}
+
+}  // namespace stw

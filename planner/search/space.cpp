@@ -1,0 +1,230 @@
+#include "planner/search/space.h"
+
+#include <algorithm>
+#include <set>
+
+namespace stw {
+
+namespace {
+
+// Sums of bytes stay far from the ends of 64 bits.
+constexpr uint64_t most_bytes = uint64_t{1} << 56;
+// Every micro-batch up to this one is tried; of larger ones those alone into which some number of micro-steps cuts the batch.
+constexpr int64_t dense_micro_batches = 1024;
+// In how many steps rungs go from none to all. States have more of them: copies of the update always cost time, copies of a
+// micro-step mostly none or too much.
+constexpr int state_steps = 8, block_steps = 2;
+
+std::vector<int64_t> micro_batches(const Request& request) {
+  const int64_t batch = request.global_batch;
+  if (request.fused_update) return {batch};
+  if (request.micro_batch > 0) return {request.micro_batch};
+  std::vector<int64_t> list;
+  for (int64_t m = 1; m <= std::min(batch, dense_micro_batches); ++m) list.push_back(m);
+  for (int64_t steps = 1; (batch + steps - 1) / steps > dense_micro_batches; steps += steps < 16 ? 1 : steps / 8)
+    list.push_back((batch + steps - 1) / steps);
+  return list;
+}
+
+// Whether bytes at this micro-batch can be added up: all tensors of a micro-step together are more than any choice keeps.
+bool is_countable(const Graph& graph, int64_t m) {
+  uint64_t sum = 0;
+  for (const Tensor& t : graph.tensors) sum = size_add(sum, t.bytes(m));
+  return sum <= most_bytes;
+}
+
+// 0 to `parts` in so many steps.
+std::vector<int> steps(int parts, int count) {
+  std::set<int> values{0};
+  for (int i = 1; i <= count; ++i) values.insert((i * parts + count - 1) / count);
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort)
+    : numerics_(numerics), effort_(effort), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
+      segments_(graph_, request, pricing_) {
+  micro_batches_ = micro_batches(request);
+  std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
+  std::sort(micro_batches_.begin(), micro_batches_.end());
+  make_rungs();
+  if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
+  bare_request_ = request;
+  bare_request_->recompute = Recompute::full;
+  bare_ = std::make_unique<Space>(source, numerics, *bare_request_, device, effort);
+}
+
+void Space::make_rungs() {
+  if (request_.host_bytes == 0) {
+    rungs_.emplace_back();
+    return;
+  }
+  const int blocks = graph_.blocks();
+  // States first, then masters: each of their bytes costs the same.
+  std::vector<std::pair<int, int>> states;
+  for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
+  if (numerics_.precision == Precision::bf16)
+    for (int n : steps(blocks + 1, state_steps / 2))
+      if (n > 0) states.push_back({blocks + 1, n});
+  const std::vector<int> part = steps(blocks, effort_ == Effort::full ? block_steps : 1);
+  auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
+    Rung rung;
+    rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
+    rung.offload.overlap = device_.cuda && rung.offload.any();
+    measure(rung);
+    rungs_.push_back(std::move(rung));
+  };
+  // States are copied once a step, gradients and weights in every micro-step: so states go first.
+  for (const auto& s : states)
+    for (int inputs : part) add(s, inputs, 0, 0);
+  for (int gradients : part)
+    for (int weights : part)
+      for (int inputs : part)
+        if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
+  // Cells hold every number of parts between two rungs: from one number of states up to the next, with any parts of blocks.
+  for (size_t s = 0; s + 1 < states.size(); ++s) {
+    Rung upper;
+    upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
+    measure(upper);
+    cells_.push_back({s * part.size(), std::move(upper)});
+  }
+}
+
+void Space::measure(Rung& rung) const {
+  const Arena arena = make_arena(graph_, device_.alignment, rung.offload);
+  rung.resident_bytes = arena.gradients_end;
+  rung.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, rung.offload, 1, device_.alignment);
+  for (const Buffer& b : arena.host) {
+    const Kind kind = graph_.at(b.tensor).kind;
+    if (kind != Kind::activation) rung.update_bytes = size_add(rung.update_bytes, b.bytes);
+    if (kind == Kind::gradient) rung.gradient_bytes = size_add(rung.gradient_bytes, b.bytes);
+  }
+}
+
+Level& Space::level(size_t rung) {
+  Rung& r = rungs_[rung];
+  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
+  return *r.level;
+}
+
+uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
+  return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
+}
+
+uint64_t Space::least_update(const Rung& rung) {
+  // Gradients are read by the update and not written; all else goes both ways.
+  const uint64_t fetches = copying(OpKind::fetch, rung.update_bytes), ops = level(0).update_picoseconds();
+  const uint64_t stores = copying(OpKind::store, rung.update_bytes - rung.gradient_bytes);
+  return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
+}
+
+uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
+  if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
+  Level& plain = level(0);
+  const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
+  const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
+  uint64_t least = UINT64_MAX;
+  for (size_t i = micro_batches_.size(); i-- > 0;) {
+    const int64_t m = micro_batches_[i];
+    if (plain.ops(m) - ops + update >= least) continue;
+    const uint64_t inputs = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
+    const uint64_t bytes = size_add(arena_bytes, size_add(saved, inputs));
+    if (plain.fits(m, bytes)) least = std::min(least, plain.relaxed(m, bytes) - ops + update);
+  }
+  return least;
+}
+
+std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
+  std::optional<Candidate> own = fastest_of_own(arena_bytes);
+  if (!bare_) return own;
+  const std::optional<Candidate> bare = bare_->fastest(arena_bytes);
+  if (!own || !bare) return own ? own : bare;
+  const uint64_t bound = std::min(own->bound_picoseconds, bare->bound_picoseconds);
+  if (bare->picoseconds < own->picoseconds) own = bare;
+  own->bound_picoseconds = bound;
+  return own;
+}
+
+const Candidate& Space::smallest() {
+  if (smallest_) return *smallest_;
+  smallest_ = smallest_of_own();
+  if (bare_ && bare_->arena(bare_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = bare_->smallest();
+  return *smallest_;
+}
+
+std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
+  if (is_empty()) return std::nullopt;
+  // A stair that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
+  // said to be needed is then never done with less.
+  if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
+  if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
+  uint64_t micro_steps = UINT64_MAX;
+  for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
+  std::set<Hope> hopes;   // `least` is picoseconds of a step
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
+      hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, Known::little});
+  std::optional<Candidate> best;
+  size_t best_rung = 0;
+  while (!hopes.empty()) {
+    const auto [least, r, known] = *hopes.begin();
+    hopes.erase(hopes.begin());
+    if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
+    if (best && least == best->picoseconds && r > best_rung) continue;
+    if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::without_level});
+    if (known == Known::without_level) hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, Known::by_level});
+    if (known != Known::by_level) continue;
+    // Of equally fast answers that of the first rung counts.
+    std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
+    if (!found) continue;
+    best = std::move(found);
+    best_rung = r;
+  }
+  // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
+  // the smallest plan may need less than was counted, and be faster than what the levels found.
+  const Candidate& least = smallest_of_own();
+  if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
+  if (!best) return best;
+  best->bound_picoseconds = best->picoseconds;
+  for (const auto& [lower, upper] : cells_)
+    best->bound_picoseconds = std::min(best->bound_picoseconds, bound(rungs_[lower], upper, arena_bytes));
+  return best;
+}
+
+const Candidate& Space::smallest_of_own() {
+  if (smallest_of_own_) return *smallest_of_own_;
+  std::set<Hope> hopes;   // `least` is live bytes: at first those that are resident
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, Known::little});
+  uint64_t least = UINT64_MAX;
+  size_t rung = 0;
+  while (!hopes.empty()) {
+    const auto [alive, r, known] = *hopes.begin();
+    hopes.erase(hopes.begin());
+    if (alive >= least) break;
+    if (known != Known::by_level) {
+      hopes.insert({level(r).least_alive(), r, Known::by_level});
+      continue;
+    }
+    const Candidate& found = level(r).leanest();
+    const uint64_t bytes = level(r).arena(found.decisions);
+    if (bytes >= least) continue;
+    least = bytes;
+    rung = r;
+  }
+  smallest_of_own_ = *level(rung).smallest();
+  return *smallest_of_own_;
+}
+
+uint64_t Space::arena(const Decisions& decisions) {
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].offload == decisions.offload) return level(r).arena(decisions);
+  return programs(decisions).arena_bytes;
+}
+
+Programs Space::programs(const Decisions& decisions) const {
+  return make_programs(graph_, decisions, request_.global_batch, request_.threads, device_.alignment);
+}
+
+}  // namespace stw

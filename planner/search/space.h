@@ -1,0 +1,92 @@
+// All plans of one numerics: for a number of bytes the fastest plan, and the plan that needs the fewest bytes.
+//
+// A rung is one choice of what lies in host memory. The list of rungs is the same for every budget: optimizer states in steps,
+// then masters, each with none, half or all of the block inputs, and at the end gradients and weights. Every rung has a level,
+// which is only made when it might win, and which gives an answer of its own. The fastest of these answers counts; of equally
+// fast ones that of the first rung, which offloads less.
+//
+// The bound also holds for plans between two rungs, with numbers of parts that the list leaves out. Such a plan lies in a cell:
+// in host memory it has at least as many states as the cell's lower rung, and fewer than the next rung of states. So it copies at
+// least what the lower rung copies, and saves at most the states of the next rung and everything else that can be offloaded.
+//
+// Beside adapters, blocks keep the adapters' narrow tensors whatever else they recompute (tie_choices). Plans whose blocks keep
+// nothing at all are then a space of their own (bare_). They need fewer bytes, and count in every answer.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/search/level.h"
+
+namespace stw {
+
+class Space {
+ public:
+  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort = Effort::full);
+
+  // The fastest plan whose arena takes at most this many bytes.
+  std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // No micro-batch is small enough to be added up: tensors of more than 2^56 bytes.
+  bool is_empty() const { return micro_batches_.empty(); }
+  // The plan with the smallest arena. Not to be asked of an empty space.
+  const Candidate& smallest();
+  // Bytes of a plan's arena, laid out.
+  uint64_t arena(const Decisions& decisions);
+  Programs programs(const Decisions& decisions) const;
+  // How many levels had to be made: each takes programs and save-sets of its own.
+  int64_t levels() const { return std::count_if(rungs_.begin(), rungs_.end(), [](const Rung& r) { return r.level != nullptr; }); }
+
+  const Graph& graph() const { return graph_; }
+  const Pricing& pricing() const { return pricing_; }
+  const Numerics& numerics() const { return numerics_; }
+
+ private:
+  // One choice of what lies in host memory, and its level once that was asked for.
+  struct Rung {
+    Offload offload;
+    uint64_t resident_bytes = 0;      // of the arena before any program
+    uint64_t host_bytes = 0;          // without block inputs
+    uint64_t update_bytes = 0;        // of host_bytes: what the update copies
+    uint64_t gradient_bytes = 0;      // of update_bytes: what the update only reads
+    std::unique_ptr<Level> level;
+  };
+  void make_rungs();
+  void measure(Rung& rung) const;
+  // As fastest() and smallest(), without the plans of bare_.
+  std::optional<Candidate> fastest_of_own(uint64_t arena_bytes);
+  const Candidate& smallest_of_own();
+  Level& level(size_t rung);
+  // The least time, or the fewest bytes, that a rung may reach, as far as that is known. The hope with the least is looked into
+  // first, so that no level is made that cannot win; of equal hopes the first rung's comes first.
+  enum class Known { little, without_level, by_level };
+  struct Hope {
+    uint64_t least;
+    size_t rung;
+    Known known;
+    auto operator<=>(const Hope&) const = default;
+  };
+  uint64_t least_update(const Rung& rung);     // a lower bound of the update's picoseconds
+  // A lower bound of the time of plans that copy at least what `lower` copies, and save at most what `upper` saves.
+  uint64_t bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes);
+  uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds
+
+  Numerics numerics_;
+  Effort effort_;
+  const Request& request_;
+  const DeviceProfile& device_;
+  Graph graph_;
+  Pricing pricing_;
+  SegmentChoices segments_;
+  std::vector<int64_t> micro_batches_;         // by size
+  std::vector<Rung> rungs_;                    // the first one offloads nothing
+  struct Cell { size_t lower; Rung upper; };   // the plans between two rungs; `lower`: in rungs_
+  std::vector<Cell> cells_;
+  std::optional<Candidate> smallest_of_own_, smallest_;
+  std::optional<Request> bare_request_;
+  std::unique_ptr<Space> bare_;                // the plans whose blocks keep nothing; null: they are among the own ones
+};
+
+}  // namespace stw

@@ -1,0 +1,120 @@
+#include "planner/search/stack.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "planner/search/stack_solver.h"
+
+namespace stw {
+
+namespace {
+
+using Wide = __int128;
+
+// The variants of the last stretch one by one, the most promising first, as (bound, variant): only then is it known what
+// all others together may keep. The bound is that of the linear relaxation: what the others keep beyond their least is
+// spent where a byte saves most time, the last bytes on a part of a segment. UINT64_MAX where not even the least fits.
+std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& runs, int64_t limit) {
+  struct Step { Wide bytes, gain; int64_t count; };   // of one segment, and how many there are
+  std::vector<Step> steps;
+  Wide kept = 0, time = 0;
+  for (size_t i = 0; i + 1 < runs.size(); ++i) {
+    const Stretch& run = runs[i];
+    for (size_t h = 0; h < run.hull.size(); ++h) {
+      const Variant& v = run.variants[static_cast<size_t>(run.hull[h])];
+      if (h == 0) {
+        kept += static_cast<Wide>(v.kept) * run.count;
+        time += static_cast<Wide>(v.picoseconds) * run.count;
+        continue;
+      }
+      const Variant& slower = run.variants[static_cast<size_t>(run.hull[h - 1])];
+      steps.push_back({static_cast<Wide>(v.kept - slower.kept), static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.gain * b.bytes > b.gain * a.bytes; });
+  const std::vector<Variant>& last = runs.back().variants;
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (size_t v = 0; v < last.size(); ++v) {
+    int64_t capacity = limit - (last[v].peak - last[v].kept), later = std::max<int64_t>(0, last[v].kept);
+    for (size_t i = runs.size() - 1; i-- > 0;) {
+      capacity = std::min(capacity, limit - runs[i].least_on_top + later);
+      later += runs[i].most_kept * runs[i].count;
+    }
+    Wide room = static_cast<Wide>(capacity) - last[v].kept - kept, least = time + static_cast<Wide>(last[v].picoseconds);
+    const bool is_possible = room >= 0;
+    for (size_t s = 0; s < steps.size() && room > 0; ++s) {
+      const Step& step = steps[s];
+      const Wide whole = std::min<Wide>(step.count, room / step.bytes);
+      least -= step.gain * whole;
+      room -= step.bytes * whole;
+      if (whole == step.count) continue;
+      least -= step.gain * room / step.bytes;
+      break;
+    }
+    order.push_back({is_possible ? static_cast<uint64_t>(std::min<Wide>(least, UINT64_MAX)) : UINT64_MAX, v});
+  }
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+StackChoices::StackChoices(std::vector<Stretch> runs, double tolerance, size_t most_labels)
+    : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), known_(runs_.back().variants.size()) {
+  assert(runs_.back().count == 1);
+}
+
+StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead) {
+  Known& k = known_[variant];
+  if (limit <= k.limit) {
+    if (k.choice && k.choice->peak <= limit) return k.picoseconds < known ? StackAnswer{k.choice, k.picoseconds, 0} : StackAnswer{{}, k.picoseconds, 0};
+    if (k.picoseconds >= known) return {{}, k.picoseconds, 0};
+  }
+  one_.back().variants = {runs_.back().variants[variant]};
+  sum_up(one_.back());
+  const uint64_t wanted = known > UINT64_MAX - ahead ? UINT64_MAX : known + ahead;
+  StackAnswer answer = solve(one_, limit, most_labels_, wanted, tolerance_);
+  if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
+  const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
+  k = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
+  if (answer.choice && answer.choice->picoseconds >= known) return {std::nullopt, answer.bound_picoseconds, answer.labels};
+  return answer;
+}
+
+StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead) {
+  StackAnswer best;
+  for (const auto& [least, v] : by_bound(runs_, limit)) {
+    const uint64_t to_beat = best.choice ? best.choice->picoseconds : known;
+    if (least >= to_beat) break;
+    StackAnswer answer = fastest_of(v, limit, to_beat, ahead);
+    best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
+    best.labels += answer.labels;
+    if (answer.choice) best.choice = std::move(answer.choice);
+  }
+  return best;
+}
+
+uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
+
+StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {
+  return StackChoices(runs, 0, most_labels).fastest(limit, known);
+}
+
+int64_t least_peak(const std::vector<Stretch>& runs) {
+  // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
+  int64_t low = INT64_MIN / 4, high = leanest(runs, INT64_MAX / 4).choice->peak;
+  while (low < high) {
+    const Lean lean = leanest(runs, low + (high - low) / 2);
+    if (lean.choice) high = lean.choice->peak;
+    else low = lean.above;
+  }
+  return high;
+}
+
+StackChoice smallest(const std::vector<Stretch>& runs) {
+  const int64_t peak = least_peak(runs);
+  StackAnswer fast = choose(runs, peak);
+  return fast.choice ? *fast.choice : *leanest(runs, peak).choice;
+}
+
+}  // namespace stw

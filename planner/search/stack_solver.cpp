@@ -1,0 +1,478 @@
+#include "planner/search/stack_solver.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "planner/base/check_in.h"
+#include "planner/search/rest_times.h"
+
+namespace stw {
+
+namespace {
+
+using Wide = __int128;
+
+// Labels that survive each step: first only the most hopeful ones, for a good choice to compare with, then all.
+constexpr size_t neighbours = 2;   // slopes on either side of the one where the relaxation meets the capacity
+constexpr size_t beams[] = {32, 1024, SIZE_MAX};
+// From so many stretches on, where neighbours differ, the relaxation is too far from what can be had to drop much, and a tolerance is made use of.
+constexpr size_t many_stretches = 16;
+
+struct Label {
+  size_t stretch;          // the one it was made in
+  int64_t placed;          // segments of that run
+  int64_t kept;            // bytes, by all segments so far
+  uint64_t picoseconds;
+  int parent, variant;     // how it came about
+  int64_t count;
+};
+
+// Lagrange's multiplier for the bytes kept: cost = picoseconds + (time / bytes) · kept, times `bytes` to stay whole.
+struct Multiplier {
+  Wide bytes = 1, time = 0;
+  std::vector<std::vector<Wide>> least;   // [stretch][variant]: least cost of a segment that takes this variant or a later one
+  std::vector<Wide> rest;                 // [stretch]: least cost of it and all after it
+  Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
+};
+
+// Bytes that all segments together may keep: the last block of every run runs on top of what is kept up to it, and what
+// later runs keep is at most their most.
+int64_t capacity_of(const std::vector<Stretch>& runs, int64_t limit) {
+  int64_t capacity = INT64_MAX, later = 0;
+  for (size_t i = runs.size(); i-- > 0;) {
+    capacity = std::min(capacity, limit - runs[i].least_on_top + later);
+    later += runs[i].most_kept * runs[i].count;
+  }
+  return capacity;
+}
+
+}  // namespace
+
+StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts) {
+  StackChoice c;
+  c.peak = INT64_MIN;
+  int64_t kept = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const auto& [variant, count] : parts[i]) {
+      const Variant& v = runs[i].variants[static_cast<size_t>(variant)];
+      c.picoseconds = size_add(c.picoseconds, size_mul(v.picoseconds, static_cast<uint64_t>(count)));
+      kept += v.kept * count;
+      c.peak = std::max(c.peak, kept - v.kept + v.peak);
+    }
+  c.parts = std::move(parts);
+  return c;
+}
+
+Lean leanest(const std::vector<Stretch>& runs, int64_t limit) {
+  std::vector<Parts> parts(runs.size());
+  int64_t before = 0, above = INT64_MAX;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Stretch& run = runs[i];
+    const size_t n = static_cast<size_t>(run.count);
+    // least[placed] and, for every variant, how many of it stand last in that state.
+    std::vector<int64_t> least(n + 1, INT64_MAX);
+    least[0] = before;
+    std::vector<std::vector<int64_t>> taken(run.variants.size(), std::vector<int64_t>(n + 1));
+    for (size_t v = 0; v < run.variants.size(); ++v)
+      for (size_t placed = 1; placed <= n; ++placed) {
+        if (least[placed - 1] == INT64_MAX) continue;
+        if (least[placed - 1] > limit - run.variants[v].peak) {
+          above = std::min(above, least[placed - 1] + run.variants[v].peak);
+          continue;
+        }
+        const int64_t kept = least[placed - 1] + run.variants[v].kept;
+        if (kept >= least[placed]) continue;
+        least[placed] = kept;
+        taken[v][placed] = taken[v][placed - 1] + 1;
+      }
+    if (least[n] == INT64_MAX) return {{}, above};
+    before = least[n];
+    size_t placed = n;
+    for (size_t v = run.variants.size(); v-- > 0 && placed > 0;) {
+      if (taken[v][placed] == 0) continue;
+      parts[i].push_back({static_cast<int>(v), taken[v][placed]});
+      placed -= static_cast<size_t>(taken[v][placed]);
+    }
+    std::reverse(parts[i].begin(), parts[i].end());
+  }
+  return {measured(runs, std::move(parts))};
+}
+
+namespace {
+
+class Solver {
+ public:
+  Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance)
+      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known), tolerance_(tolerance) {
+    set_multipliers();
+  }
+
+  StackAnswer solve() {
+    if (relaxed() >= known_) return {};
+    set_room();
+    make_incumbent();
+    if (!incumbent_) {
+      const Lean lean = leanest(stretches_, limit_);
+      if (!lean.choice) return {};
+      consider(lean.choice->parts);
+    }
+    for (size_t beam : beams) {
+      beam_ = beam;
+      narrowed_ = cut_off_ = false;
+      pass();
+      if (!narrowed_) break;
+      if (tolerance_ > 0 && stretches_.size() >= many_stretches && !rest_ && (rest_ = RestTimes::make(stretches_, limit_))) {
+        follow_rest();
+        slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));
+        if (least_by_rest() >= known()) break;
+      }
+    }
+    StackAnswer answer{incumbent_, std::min({incumbent_->picoseconds, known_, cut_off_ ? std::max(relaxed(), least_by_rest()) : std::max(known(), least_by_rest())}), made_};
+    if (incumbent_->picoseconds >= known_) answer.choice.reset();
+    return answer;
+  }
+
+  // The time that no choice undercuts.
+  uint64_t relaxed() const {
+    Wide most = 0;
+    for (const Multiplier& m : multipliers_)
+      most = std::max(most, (m.rest[0] - m.time * capacity_ + m.bytes - 1) / m.bytes);
+    return static_cast<uint64_t>(most);
+  }
+
+ private:
+  const Label& at(int l) const { return labels_[static_cast<size_t>(l)]; }
+  static bool better(const Label& x, const Label& y) {
+    return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.kept < y.kept;
+  }
+  // Once through all stretches.
+  void pass() {
+    labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
+    std::vector<int> front{0};
+    for (current_ = 0; current_ < stretches_.size() && !front.empty(); ++current_) front = through(std::move(front));
+    int best = -1;
+    for (int l : front)
+      if (best < 0 || better(at(l), at(best))) best = l;
+    if (best >= 0 && at(best).picoseconds < incumbent_->picoseconds) incumbent_ = choice_of(best);
+  }
+
+  int64_t placed(const Label& l) const { return l.stretch == current_ ? l.placed : 0; }
+
+  // Slopes around the one at which the relaxation meets the capacity: it bounds choices that keep about as much as there
+  // is room for, steeper ones bound those that would keep more, flatter ones those that leave room.
+  void set_multipliers() {
+    struct Step { Wide time, bytes; int64_t count; };
+    std::vector<Step> steps;
+    Wide used = 0;
+    for (const Stretch& run : stretches_) {
+      auto hull = [&](size_t i) -> const Variant& { return run.variants[static_cast<size_t>(run.hull[i])]; };
+      used += static_cast<Wide>(hull(0).kept) * run.count;
+      for (size_t i = 1; i < run.hull.size(); ++i)
+        steps.push_back({static_cast<Wide>(hull(i - 1).picoseconds - hull(i).picoseconds),
+                         static_cast<Wide>(hull(i).kept - hull(i - 1).kept), run.count});
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.time * b.bytes > b.time * a.bytes; });
+    size_t critical = 0;
+    while (critical < steps.size() && (used += steps[critical].bytes * steps[critical].count) <= capacity_) ++critical;
+    const size_t first = critical < neighbours ? 0 : critical - neighbours;
+    for (size_t i = first; i < steps.size() && i <= critical + neighbours; ++i) add_multiplier(steps[i].bytes, steps[i].time);
+    add_multiplier(1, 0);
+  }
+
+  void add_multiplier(Wide bytes, Wide time) {
+    Multiplier m;
+    m.bytes = bytes;
+    m.time = time;
+    for (const Stretch& run : stretches_) {
+      std::vector<Wide> least(run.variants.size());
+      for (size_t v = run.variants.size(); v-- > 0;) {
+        least[v] = m.cost(run.variants[v].picoseconds, run.variants[v].kept);
+        if (v + 1 < run.variants.size()) least[v] = std::min(least[v], least[v + 1]);
+      }
+      m.least.push_back(std::move(least));
+    }
+    m.rest.assign(stretches_.size() + 1, 0);
+    for (size_t i = stretches_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * stretches_[i].count;
+    multipliers_.push_back(std::move(m));
+  }
+
+  // What a label whose other segments take variants from `variant` on costs at least, by one multiplier.
+  Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
+    const int64_t left = stretches_[current_].count - placed(l);
+    const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
+    return left > 0 ? own + m.least[current_][variant] * left : own;
+  }
+
+  // The least time by all multipliers.
+  Wide bound(const Label& l, size_t variant) const {
+    Wide most = 0;
+    for (const Multiplier& m : multipliers_) most = std::max(most, (bound(m, l, variant) + m.bytes - 1) / m.bytes);
+    return most;
+  }
+
+  // room_[stretch][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
+  void set_room() {
+    room_.resize(stretches_.size());
+    int64_t after = INT64_MAX / 2;   // all that follows fits on top of so many
+    for (size_t i = stretches_.size(); i-- > 0;) {
+      const Stretch& run = stretches_[i];
+      const size_t n = static_cast<size_t>(run.count);
+      room_[i].assign(run.variants.size() + 1, std::vector<int64_t>(n + 1, INT64_MIN / 2));
+      room_[i].back()[n] = after;
+      for (size_t v = run.variants.size(); v-- > 0;) {
+        const Variant& own = run.variants[v];
+        std::vector<int64_t>& room = room_[i][v];
+        room = room_[i][v + 1];
+        for (size_t placed = n; placed-- > 0;)
+          room[placed] = std::max(room[placed], std::min(limit_ - own.peak, room[placed + 1] - own.kept));
+      }
+      after = room_[i][0][0];
+    }
+  }
+
+  uint64_t known() const {
+    const uint64_t least = incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_;
+    return least > slack_ ? least - slack_ : 0;
+  }
+
+  // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one stretch whose other segments take
+  // variants behind `v`: linear in what it takes and keeps, so that the rest is summed up once for all labels of as many segments.
+  struct Excess {
+    Wide bytes, time;        // of the multiplier
+    Wide rest, least;        // of all that follows the stretch, less the best known; of each of its segments that is not placed
+    Wide gain;               // by one more segment on `v`
+    Wide base = 0;           // with the segments that are left now
+    void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
+    Wide of(int64_t kept, uint64_t picoseconds) const { return bytes * static_cast<Wide>(picoseconds) + time * kept + base; }
+  };
+  std::vector<Excess> excesses(size_t v) const {
+    std::vector<Excess> list;
+    if (known() == UINT64_MAX) return list;
+    const std::vector<Variant>& variants = stretches_[current_].variants;
+    for (const Multiplier& m : multipliers_) {
+      const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;   // unused behind the last variant: none is left there
+      const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(known());
+      list.push_back({m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
+    }
+    return list;
+  }
+
+  // Whether a label can still beat the best known choice: 0 if so; else how many more segments on the variant it takes for that, or `hopeless`.
+  static constexpr int64_t hopeless = INT64_MAX;
+  static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
+    int64_t most = 0;
+    for (const Excess& e : excesses) {
+      const Wide excess = e.of(kept, picoseconds);
+      if (excess < 0) continue;
+      if (left == 0 || e.gain <= 0 || excess / e.gain >= left) return hopeless;
+      most = std::max(most, static_cast<int64_t>(excess / e.gain) + 1);
+    }
+    return most;
+  }
+
+  // Places all of a run's segments, one variant after the other.
+  std::vector<int> through(std::vector<int> front) {
+    const Stretch& run = stretches_[current_];
+    for (size_t v = 0; v < run.variants.size(); ++v) {
+      check_in();
+      front = kept_of(extended(std::move(front), v), v + 1);
+    }
+    std::erase_if(front, [&](int l) { return placed(at(l)) < run.count; });
+    return front;
+  }
+
+  // A label of the front with so many more segments on one variant.
+  struct Chain {
+    int64_t kept;
+    uint64_t picoseconds;
+    int parent;              // the label of the front
+    int64_t count;           // of those segments
+    int64_t hopeful_from;    // with fewer segments placed it cannot beat the best known choice (`wait`)
+  };
+
+  // The labels that none, one, two, ... segments on variant `v` lead to, as long as they fit and may be worth it; by segments
+  // placed, then by what they keep. Of equally many placed only those that keep less or take less: what is dropped here stays
+  // behind what it was dropped for, whatever is placed on top.
+  std::vector<Label> extended(std::vector<int> front, size_t v) {
+    const Variant& variant = stretches_[current_].variants[v];
+    const std::vector<int64_t>& room = room_[current_][v];
+    const int64_t segments = stretches_[current_].count;
+    const auto in_order = [&](int a, int b) {
+      const Label &x = at(a), &y = at(b);
+      if (placed(x) != placed(y)) return placed(x) < placed(y);
+      return x.kept != y.kept ? x.kept < y.kept : a < b;
+    };
+    if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);   // as they were made, they mostly are
+    const bool bounds_stay = v + 1 < stretches_[current_].variants.size() &&
+                             std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
+    const auto before = [](const Chain& x, const Chain& y) {
+      if (x.kept != y.kept) return x.kept < y.kept;
+      return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
+    };
+    const bool is_last = v + 1 == stretches_[current_].variants.size();   // of which all that are left must be
+    std::vector<Excess> excess = excesses(v);
+    const uint64_t to_beat = known();
+    std::vector<Label> next;
+    next.reserve(front.size() + front.size() / 4);
+    longer_.clear();
+    size_t f = 0;
+    for (int64_t n = front.empty() ? segments + 1 : placed(at(front[0])); n <= segments; ++n) {
+      here_.clear();
+      for (size_t c = 0;;) {
+        const bool from_front = f < front.size() && placed(at(front[f])) == n;
+        if (!from_front && c == longer_.size()) break;
+        Chain chain{};
+        if (from_front) chain = {at(front[f]).kept, at(front[f]).picoseconds, front[f], 0, n};
+        if (from_front && (c == longer_.size() || before(chain, longer_[c]))) ++f;
+        else chain = longer_[c++];
+        if (here_.empty() || chain.picoseconds < here_.back().picoseconds) here_.push_back(chain);
+      }
+      longer_.clear();
+      const int64_t left = segments - n, room_behind = room_[current_][v + 1][static_cast<size_t>(n)];
+      for (Excess& e : excess) e.set(left);
+      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), behind = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
+      for (Chain& chain : here_) {
+        if (rest_ && chain.picoseconds + with(chain.kept) >= to_beat) continue;   // nor do those that it leads to
+        if (n >= chain.hopeful_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
+          // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
+          const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_;
+          const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
+          if (more == hopeless) continue;
+          chain.hopeful_from = n + more;
+          if (more == 0 && chain.kept <= room_behind) {
+            if (next.size() >= most_labels_) {
+              cut_off_ = true;
+              return next;
+            }
+            next.push_back({current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count});
+            ++made_;
+          }
+        }
+        // One more, on top of all before it.
+        if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
+        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.hopeful_from});
+      }
+    }
+    return next;
+  }
+
+  // The labels of the beam.
+  std::vector<int> kept_of(std::vector<Label> best, size_t variant) {
+    if (best.size() > beam_) {
+      narrowed_ = true;
+      std::vector<std::pair<Wide, size_t>> bounds;
+      for (size_t i = 0; i < best.size(); ++i) bounds.push_back({bound(best[i], variant), i});
+      std::nth_element(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(beam_), bounds.end());
+      std::vector<Label> next;
+      for (size_t i = 0; i < beam_; ++i) next.push_back(best[bounds[i].second]);
+      best = std::move(next);
+    }
+    const size_t room = most_labels_ - std::min(labels_.size(), most_labels_);
+    if (best.size() > room) {
+      cut_off_ = true;
+      best.resize(room);
+    }
+    std::vector<int> front(best.size());
+    std::iota(front.begin(), front.end(), static_cast<int>(labels_.size()));
+    labels_.insert(labels_.end(), best.begin(), best.end());
+    return front;
+  }
+
+  void consider(std::vector<Parts> parts) {
+    StackChoice c = measured(stretches_, std::move(parts));
+    if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
+  }
+
+  // A good choice to begin with: the longest run split between two variants of its hull, the others as the relaxation has
+  // them.
+  void make_incumbent() {
+    size_t longest = 0;
+    std::vector<Parts> parts(stretches_.size());
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      if (stretches_[i].count > stretches_[longest].count) longest = i;
+      size_t best = 0;
+      const Multiplier& m = multipliers_[std::min(multipliers_.size() - 1, neighbours)];
+      auto cost = [&](size_t v) { return m.cost(stretches_[i].variants[v].picoseconds, stretches_[i].variants[v].kept); };
+      for (size_t v = 1; v < stretches_[i].variants.size(); ++v)
+        if (cost(v) < cost(best)) best = v;
+      parts[i] = {{static_cast<int>(best), stretches_[i].count}};
+    }
+    const Stretch& run = stretches_[longest];
+    for (int slow : run.hull)
+      for (int fast : run.hull) {
+        if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
+        auto split = [&](int64_t count) {   // `count` segments take the slow one
+          Parts& p = parts[longest];
+          p = {{slow, count}, {fast, run.count - count}};
+          if (slow > fast) std::swap(p[0], p[1]);
+          std::erase_if(p, [](const StackChoice::Part& part) { return part.count == 0; });
+        };
+        // As few as fit: with more of them less is kept.
+        int64_t low = 0, high = run.count;
+        while (low < high) {
+          const int64_t middle = (low + high) / 2;
+          split(middle);
+          if (measured(stretches_, parts).peak <= limit_) high = middle;
+          else low = middle + 1;
+        }
+        split(high);
+        consider(parts);
+      }
+  }
+
+  uint64_t least_by_rest() const { return rest_ ? rest_->row(0, 0, 0)(0) : 0; }
+
+  // A good choice: segment by segment, and variant by variant, what the bounds of the rest say is best.
+  void follow_rest() {
+    std::vector<Parts> parts(stretches_.size());
+    int64_t kept = 0;
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      const Stretch& run = stretches_[i];
+      int64_t placed = 0;
+      for (size_t v = 0; placed < run.count && v < run.variants.size(); ++v) {
+        const Variant& own = run.variants[v];
+        const int64_t before = placed;
+        while (placed < run.count && kept <= limit_ - own.peak && kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
+          const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];   // later variants do not fit any more
+          if (!must && rest_->row(i, v + 1, placed)(kept) < size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept))) break;
+          kept += own.kept, ++placed;
+        }
+        if (placed > before) parts[i].push_back({static_cast<int>(v), placed - before});
+      }
+      if (placed < run.count) return;
+    }
+    consider(std::move(parts));
+  }
+
+  StackChoice choice_of(int label) const {
+    std::vector<Parts> parts(stretches_.size());
+    for (int l = label; at(l).parent >= 0; l = at(l).parent)
+      if (at(l).count > 0) parts[at(l).stretch].push_back({at(l).variant, at(l).count});
+    for (auto& p : parts) std::reverse(p.begin(), p.end());
+    return measured(stretches_, std::move(parts));
+  }
+
+  const std::vector<Stretch>& stretches_;
+  int64_t limit_, capacity_;
+  size_t most_labels_;
+  uint64_t known_;
+  double tolerance_;
+  uint64_t slack_ = 0;   // picoseconds: what is faster by no more than that is not looked for
+  std::optional<RestTimes> rest_;
+  std::vector<Multiplier> multipliers_;
+  std::vector<std::vector<std::vector<int64_t>>> room_;
+  std::vector<Label> labels_;
+  std::vector<Chain> here_, longer_;   // of `extended`: those of as many segments, and those that one more leads to
+  std::optional<StackChoice> incumbent_;
+  size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
+  bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit
+};
+
+}  // namespace
+
+StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance) {
+  return Solver(runs, limit, most_labels, known, tolerance).solve();
+}
+
+}  // namespace stw

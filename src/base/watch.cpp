@@ -1,0 +1,80 @@
+#include "src/base/watch.h"
+
+#include <algorithm>
+
+namespace stw {
+
+WorkState Watch::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Watch::begin(const WorkState& state) {
+  if (notify_) told_ = Clock::now();   // what takes no longer than an interval is not told of
+  std::lock_guard lock(mutex_);
+  state_ = state;
+}
+
+bool Watch::set(const WorkState& state) {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  if (!notify_) return true;
+  const Clock::time_point now = Clock::now();
+  if (now - told_ < interval_) return true;
+  told_ = now;
+  const Unsupervised callback;
+  return notify_(state);
+}
+
+void Watch::end() {
+  std::lock_guard lock(mutex_);
+  state_.work = Work::none;
+}
+
+LongCall::Asked LongCall::from(CancelFlag* flag, EarlierCancel earlier) {
+  if (!flag) return {nullptr, 0};
+  return {flag, earlier == EarlierCancel::stops ? flag->taken() : flag->asked()};
+}
+
+LongCall::LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own, EarlierCancel earlier)
+    : message_(message), watch_(watch), own_(from(own, earlier)), host_(from(watch ? &watch->flag() : nullptr, earlier)), outer_(supervisor), state_(begin) {
+  if (watch_) watch_->begin(state_);
+  supervisor = this;
+}
+
+LongCall::~LongCall() {
+  supervisor = outer_;
+  if (watch_) watch_->end();
+}
+
+bool LongCall::stops() const noexcept { return !committed_.load(std::memory_order_relaxed) && (own_.any() || host_.any()); }
+
+void LongCall::leave() {
+  for (const Asked& asked : {own_, host_})
+    if (asked.flag) asked.flag->take();
+  throw Cancelled{message_};
+}
+
+void LongCall::tell() {
+  state_.share = state_.total > 0 ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total)) : 0;
+  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();   // an answer that comes too late is none
+}
+
+void LongCall::look(uint64_t more) {
+  state_.done += more;
+  if (more > 0) within_ = 0;
+  // Where nothing was counted the clock alone decides whether the host hears of it: now and then that is looked at.
+  constexpr uint32_t looks_of_a_look = 64;
+  if (watch_ && (more > 0 || ++looks_ % looks_of_a_look == 0)) tell();
+  if (stops()) leave();
+}
+
+void LongCall::within(double share) {
+  within_ = share;
+  if (watch_) tell();
+  if (stops()) leave();
+}
+
+}  // namespace stw

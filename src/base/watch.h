@@ -1,0 +1,96 @@
+// Long calls: who may cancel one, and what it tells of how far it is.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "planner/base/check_in.h"
+
+namespace stw {
+
+enum class Work : uint8_t { none, plan, open_dataset, create_trainer, step, evaluate, generate, calibrate, save, restore, export_model };
+enum class WorkUnit : uint8_t { none, bytes, micro_steps, samples };
+
+struct WorkState {
+  Work work = Work::none;
+  WorkUnit unit = WorkUnit::none;
+  uint64_t done = 0, total = 0;   // units; a total of 0 is unknown
+  double share = 0;               // of the whole, 0 to 1
+};
+
+// Cancels, counted: each stops one call. Asking is one atomic addition, which a signal handler may make, too.
+class CancelFlag {
+ public:
+  void ask() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
+  uint32_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }   // all so far
+  static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+ private:
+  std::atomic<uint32_t> asked_ = 0, taken_ = 0;
+};
+
+// A host's: shared by the calls that it makes one after the other.
+class Watch {
+ public:
+  using Notify = std::function<bool(const WorkState&)>;   // false: stop
+  Watch(Notify notify, std::chrono::milliseconds interval) : notify_(std::move(notify)), interval_(interval) {}
+  CancelFlag& flag() { return flag_; }
+  WorkState state() const;
+  // Of the call under way.
+  void begin(const WorkState& state);
+  // Tells the host where it is time to. False: it wants the call to end.
+  bool set(const WorkState& state);
+  void end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Notify notify_;
+  const std::chrono::milliseconds interval_;
+  CancelFlag flag_;
+  mutable std::mutex mutex_;
+  WorkState state_;
+  Clock::time_point told_{};
+};
+
+// A cancel from before the call: it stops this call, or waits for the next one. What brings results to safety is stopped only by cancels
+// that come meanwhile: a host that was told to end saves first.
+enum class EarlierCancel : uint8_t { stops, waits };
+
+// One call, which this thread makes while the object lives.
+class LongCall final : public Supervisor {
+ public:
+  // `message`: of its Cancelled. `watch`, `own`: null where there is none.
+  LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own = nullptr, EarlierCancel earlier = EarlierCancel::stops);
+  ~LongCall();
+  LongCall(const LongCall&) = delete;
+
+  bool stops() const noexcept override;
+  void look(uint64_t more) override;
+  void within(double share) override;
+  void commit() noexcept override { committed_.store(true, std::memory_order_relaxed); }
+  [[noreturn]] void leave() override;
+
+ private:
+  void tell();
+  struct Asked {   // a flag, and how many of its cancels are not for this call
+    CancelFlag* flag;
+    uint32_t before;
+    bool any() const noexcept { return flag && flag->asked() != before; }
+  };
+  static Asked from(CancelFlag* flag, EarlierCancel earlier);
+
+  const char* const message_;
+  Watch* const watch_;
+  const Asked own_, host_;
+  Supervisor* const outer_;
+  WorkState state_;
+  double within_ = 0;
+  uint32_t looks_ = 0;
+  std::atomic<bool> committed_ = false;
+};
+
+}  // namespace stw

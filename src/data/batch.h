@@ -1,0 +1,68 @@
+// A host's global batch: named DLPack tensors, checked and read sample by sample without copies.
+#pragma once
+#include <cstdint>
+
+#include "include/stowage/dlpack.h"
+#include "planner/base/result.h"
+#include "planner/graph/graph.h"
+#include "src/execute/sample_rows.h"
+
+namespace stw {
+
+// A matrix (samples, tokens) in host memory, or (samples, labels), or a vector (samples): one token each.
+template <class T>
+struct HostMatrix {
+  const T* data = nullptr;
+  int64_t samples = 0, tokens = 1;
+  int64_t sample_stride = 0, token_stride = 0;   // in elements
+  T at(int64_t sample, int64_t token = 0) const { return data[sample * sample_stride + token * token_stride]; }
+};
+
+// What a batch must agree with.
+struct BatchLimits {
+  int64_t samples, sequence, vocabulary;
+  int64_t labels;        // of a task with labels, else 0
+  int64_t token_types;   // that the model tells apart, else 0
+  InputIndices inputs;   // of the plan's graph
+  Preference preference;
+  Task task = Task::language_model;
+};
+
+class Batch {
+ public:
+  // Errors: bad_argument naming the tensor, what was expected and what was found: unknown or missing names, types,
+  // shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it, positions that neither
+  // count on nor begin anew, weights that are not finite. unsupported: a tensor that the plan has no input for.
+  static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors, uint32_t count,
+                            const BatchLimits& limits);
+  int64_t samples() const { return tokens_.samples; }
+  int64_t tokens() const { return tokens_.tokens; }
+  // One sample, continued to `sequence` with ignored tokens.
+  void copy(int64_t sample, int64_t sequence, const SampleRows& rows) const;
+  // A sample's losses, as copy has its targets, as log-probabilities in the places of its targets or labels.
+  void put_beside(const float* losses, float* out) const;
+
+ private:
+  int64_t length(int64_t sample) const { return lengths_.data ? lengths_.at(sample) : tokens_.tokens; }
+  Status check_lengths() const;
+  template <class T>
+  Status check_shape(const char* name, const HostMatrix<T>& m) const;
+  Status check_tokens(int64_t vocabulary) const;
+  Status check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const;
+  Status check_classes(int64_t labels) const;
+  Status check_values(Task task) const;
+  Status check_positions() const;
+  Status check_finite(const char* name, const HostMatrix<float>& m) const;
+  Status check_token_types(int64_t types) const;
+  Status check_pairs(Preference preference) const;
+
+  int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }   // from a label to the token that has it as its target
+
+  HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;
+  bool are_of_tokens_ = false;           // labels_: each is its own token's, not the next one to learn
+  HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
+  HostMatrix<float> weights_, reference_;
+  HostMatrix<float> values_;   // (samples, labels), in place of classes
+};
+
+}  // namespace stw

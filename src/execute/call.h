@@ -1,0 +1,102 @@
+// One instruction's operands as the kernels want them: addresses, types and shapes.
+#pragma once
+#include <array>
+#include <cassert>
+
+#include "src/execute/execute.h"
+
+namespace stw {
+
+inline kernels::DType dtype_of(Format format) {
+  assert(format == Format::f32 || format == Format::bf16 || format == Format::f16);
+  return format == Format::bf16 ? kernels::DType::bf16 : format == Format::f16 ? kernels::DType::f16 : kernels::DType::f32;
+}
+
+inline kernels::WeightCodes weight_codes_of(Format format) {
+  assert(is_quantized(format));
+  return format == Format::nf4 ? kernels::WeightCodes::nf4 : kernels::WeightCodes::int8;
+}
+
+class Call {
+ public:
+  Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)
+      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program), stream_(stream) {}
+
+  int input_count() const { return i.inputs; }
+  const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
+  const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[static_cast<size_t>(k)]); }
+  template <class T = void>
+  T* input(int k) const { return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr; }
+  template <class T = void>
+  T* output(int k) const { return k < i.outputs ? static_cast<T*>(address(operand(i.inputs + k))) : nullptr; }
+  kernels::ConstMatrix in(int k) const {
+    if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
+    return {nullptr, kernels::DType::f32};
+  }
+  // As out(), where it may not be stored.
+  kernels::Matrix out_or_none(int k) const { return {output(k), dtype_of(output_tensor(k).format)}; }
+  kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
+  kernels::Matrix out(int k) const {
+    if (void* p = output(k)) return {p, dtype_of(output_tensor(k).format)};
+    return {nullptr, kernels::DType::f32};
+  }
+  int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
+  int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
+  int64_t sample_rows() const { return x.graph->rows_of(op); }
+  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }   // a prompt is continued by a few
+  // Positions count from the state's where a prompt is continued.
+  const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
+
+  // The place in host memory of what a fetch or a store copies, and its bytes.
+  void* on_host(int tensor) const {
+    const Buffer& b = x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
+    return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
+  }
+  uint64_t transferred(int tensor) const {
+    return operand_bytes(*x.graph, tensor, extent_of(*x.graph, i, program_.threads));
+  }
+
+  std::byte* workspace(uint64_t offset) const { return static_cast<std::byte*>(address(i.workspace)) + offset; }
+
+  // `taken`: bytes in front of the scratch memory that hold something else.
+  template <class Args>
+  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t taken = 0) const {
+    const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
+    kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products, x.attention}, args);
+  }
+
+  // The instruction's ops at once: args_of(call) of each.
+  template <class Args, class ArgsOf>
+  void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
+    std::array<Args, kernels::most_together> list{};
+    for (int k = 0; k < i.ops; ++k) {
+      const Instruction one = op_alone(*x.graph, i, k);
+      list[static_cast<size_t>(k)] = args_of(Call(x, program_, one, stream_));
+    }
+    run(kernel, kernels::List<Args>{list.data(), i.ops});
+  }
+
+  // What `use` makes of the k-th op of the instruction, as a call of its own.
+  template <class Use>
+  void with_op(int k, const Use& use) const {
+    const Instruction one = op_alone(*x.graph, i, k);
+    use(Call(x, program_, one, stream_));
+  }
+
+  const Execution& x;
+  const Instruction& i;
+  const Op& op;
+  const Attributes& attributes;
+
+ private:
+  const Operand& operand(int k) const { return program_.operands[static_cast<size_t>(i.first_operand + k)]; }
+  void* address(const Operand& o) const {
+    if (o.buffer < 0) return nullptr;
+    const Buffer& b = (o.persistent ? x.layout->persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
+    return x.arena + b.offset + o.offset;
+  }
+  const Program& program_;
+  void* const stream_;
+};
+
+}  // namespace stw

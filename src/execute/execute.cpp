@@ -1,0 +1,698 @@
+#include "src/execute/execute.h"
+
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <utility>
+
+#include "planner/base/check_in.h"
+#include "planner/graph/fuse.h"
+#include "planner/graph/optimizer.h"
+#include "src/execute/call.h"
+#include "src/execute/coded_products.h"
+
+namespace stw {
+
+static_assert(sizeof(kernels::StepState) == step_state_bytes);
+static_assert(kernels::most_together == most_joined && kernels::most_terms == most_summed);
+static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
+static_assert(kernels::max_parts == most_fused_weights && kernels::most_biases == most_fused_biases && kernels::token_tile == sums_unit);
+static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
+
+namespace {
+
+// What a kind asks of its kernel: one specialisation for each; a kind without one does not compile.
+template <OpKind kind>
+void run(const Call& c);
+
+bool is_portable(const Call& c) { return c.x.graph->kernels == Kernels::portable; }
+
+// The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
+kernels::ProductKernels products_of(const Call& c) {
+  const bool with_wgmma = uses_wgmma(c.x.graph->kernels);
+  if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate)
+    return with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library;
+  if (with_wgmma) return kernels::ProductKernels::warpgroup;
+  return is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+}
+
+// The parts of a linear op whose weights are inputs first, first + stride, …
+kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
+  kernels::LinearArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  a.first_row = c.i.first_row;
+  a.transposed = c.attributes.transposed;
+  a.accumulate = c.i.accumulate;
+  a.products = products_of(c);
+  a.exact = c.x.graph->exact;
+  for (int k = first; k + stride <= c.input_count(); k += stride) {
+    assert(a.parts < kernels::max_parts);
+    const Tensor& weight = c.input_tensor(k);
+    kernels::LinearPart& part = a.part[a.parts++];
+    part.weight = c.input(k);
+    part.features = weight.shape[a.transposed ? 1 : 0];
+    a.inputs = weight.shape[a.transposed ? 0 : 1];
+    a.weight_dtype = dtype_of(is_quantized(weight.format) ? c.x.graph->compute : weight.format);
+  }
+  return a;
+}
+
+template <>
+void run<OpKind::linear>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 1, 2);
+  for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
+  if (c.op.residual() >= 0) a.residual = c.in(c.input_count() - 1);
+  a.x = c.in_out(0);
+  a.y = c.out_or_none(0);
+  a.y_stride = c.output_tensor(0).stride();
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.activated = gelu.out(0); });
+  run_product(c, a);
+}
+
+template <>
+void run<OpKind::linear_input_gradient>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 2, 1);
+  a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
+  a.addend = c.in(1);
+  a.x = c.out(0);
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.before_gelu = gelu.in(0), a.x = gelu.out(0), a.input_bias_sums = gelu.output<float>(1); });
+  if (c.i.ops > 2) c.with_op(2, [&](const Call& bias) { a.input_bias_gradient = bias.output<float>(0); });
+  run_input_gradient(c, a);
+}
+
+// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own, and the
+// gradient of each of its uses.
+constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
+constexpr uint32_t stream_of_use = 1 << 18;
+uint32_t stream_of(int first, const Tensor& parameter) {
+  assert(parameter.number >= 0);
+  return static_cast<uint32_t>(first + parameter.number);
+}
+
+// A list of args_of(call) of an instruction's ops from `first` on; empty where there are none.
+using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
+template <class ArgsOf>
+LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
+  LinkedArgs list{};
+  assert(c.i.ops - first <= static_cast<int>(list.size()));
+  for (int k = first; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
+  return list;
+}
+void link(LinkedArgs& list, int count) {
+  for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+}
+template <class ArgsOf>
+void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&), const ArgsOf& args_of) {
+  LinkedArgs list = linked_args(c, 0, args_of);
+  link(list, c.i.ops);
+  c.run(kernel, list[0]);
+}
+
+kernels::LinearArgs weight_gradient_args(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 2, 1);
+  for (int p = 0; p < a.parts; ++p) {
+    const int gradient = c.op.outputs[static_cast<size_t>(p)];
+    if (gradient < 0) continue;
+    a.part[p].weight_gradient = c.output(p);
+    const Tensor& sum = c.x.graph->at(gradient);
+    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
+    a.gradient_dtype = dtype_of(sum.format);   // of all parts: they are alike
+  }
+  a.state = c.x.state;
+  a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
+  a.x = c.in_out(1);
+  return a;
+}
+
+template <>
+void run<OpKind::linear_weight_gradient>(const Call& c) { run_linked(c, c.x.table->linear_weight_gradient, weight_gradient_args); }
+
+kernels::LinearArgs bias_gradient_args(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 1, 1);
+  for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
+  if (c.input_tensor(0).tile_sums) {
+    a.tile_sums = c.input<float>(0);
+    return a;
+  }
+  a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
+  return a;
+}
+
+template <>
+void run<OpKind::linear_bias_gradient>(const Call& c) { run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args); }
+
+// The weights are inputs first, …; each part's share of `low` is as wide as the rank.
+kernels::AdapterArgs adapter_args(const Call& c, int first) {
+  kernels::AdapterArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  a.first_row = c.i.first_row;
+  a.accumulate = c.i.accumulate;
+  a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+  for (int k = first; k < c.input_count(); ++k) {
+    const Tensor& weight = c.input_tensor(k);
+    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0], c.attributes.columns[static_cast<size_t>(a.parts)]};
+    ++a.parts;
+    a.rank = weight.shape[1];
+    a.weight_dtype = dtype_of(weight.format);
+  }
+  return a;
+}
+
+template <>
+void run<OpKind::adapter>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 2);
+  a.base = c.in(0);
+  a.low = c.in_out(1);
+  a.y = c.out(0);
+  a.width = c.output_features(0);
+  c.run(c.x.table->adapter, a);
+}
+
+template <>
+void run<OpKind::adapter_input_gradient>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 1);
+  a.y = c.in_out(0);
+  a.width = c.input_features(0);
+  a.low = c.out(0);
+  c.run(c.x.table->adapter_input_gradient, a);
+}
+
+template <>
+void run<OpKind::adapter_weight_gradient>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 2);
+  for (int p = 0; p < a.parts; ++p) a.part[p].weight_gradient = c.output<float>(p);
+  a.y = c.in_out(0);
+  a.width = c.input_features(0);
+  a.low = c.in_out(1);
+  c.run(c.x.table->adapter_weight_gradient, a);
+}
+
+kernels::NormArgs norm_args(const Call& c) {
+  kernels::NormArgs a{};
+  a.rows = c.i.rows;
+  a.features = c.input_features(0);
+  a.rows_per_sample = c.sample_rows();
+  a.epsilon = c.attributes.epsilon;
+  a.rms = c.attributes.rms;
+  a.accumulate = c.i.accumulate;
+  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.weight_offset = c.attributes.weight_offset;
+  a.weight = c.input(1);
+  a.x = c.in_out(0);
+  return a;
+}
+
+template <>
+void run<OpKind::norm>(const Call& c) {
+  kernels::NormArgs a = norm_args(c);
+  a.bias = c.input(2);
+  a.y = c.out(0);
+  c.run(c.x.table->norm, a);
+}
+
+template <>
+void run<OpKind::norm_gradient>(const Call& c) {
+  kernels::NormArgs a = norm_args(c);
+  a.y = c.in_out(2);
+  a.addend = c.in(3);
+  a.dx = c.out(0);
+  a.weight_gradient = c.output<float>(1);
+  a.bias_gradient = c.output<float>(2);
+  LinkedArgs biases = linked_args(c, 1, bias_gradient_args);
+  link(biases, c.i.ops - 1);
+  if (c.i.ops > 1) a.biases = &biases[0];
+  c.run(c.x.table->norm_gradient, a);
+}
+
+template <class Args>
+void set_heads(const Call& c, Args& a) {
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+}
+
+kernels::QkNormArgs qk_norm_args(const Call& c) {
+  kernels::QkNormArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  set_heads(c, a);
+  a.epsilon = c.attributes.epsilon;
+  a.accumulate = c.i.accumulate;
+  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.weight_offset = c.attributes.weight_offset;
+  for (int k = 0; k < 2; ++k) a.weight[k] = c.input(1 + k);
+  a.x = c.in_out(0);
+  return a;
+}
+
+template <>
+void run<OpKind::qk_norm>(const Call& c) {
+  kernels::QkNormArgs a = qk_norm_args(c);
+  a.y = c.out(0);
+  c.run(c.x.table->qk_norm, a);
+}
+
+template <>
+void run<OpKind::qk_norm_gradient>(const Call& c) {
+  kernels::QkNormArgs a = qk_norm_args(c);
+  a.y = c.in_out(3);
+  a.dx = c.out(0);
+  for (int k = 0; k < 2; ++k) a.weight_gradient[k] = c.output<float>(1 + k);
+  c.run(c.x.table->qk_norm_gradient, a);
+}
+
+template <>
+void run<OpKind::rope>(const Call& c) {
+  kernels::RopeArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.rows_per_sample();
+  set_heads(c, a);
+  a.inverse = c.attributes.inverse;
+  a.turned = static_cast<int>(2 * c.input_features(1));
+  a.cosine = c.input<float>(1);
+  a.sine = c.input<float>(2);
+  a.state = c.position_state();
+  a.position_ids = c.input<int32_t>(3);
+  a.x = c.in(0);
+  a.y = c.out(0);
+  c.run(c.x.table->rope, a);
+}
+
+kernels::AttentionArgs attention_args(const Call& c) {
+  kernels::AttentionArgs a{};
+  a.samples = c.i.samples;
+  a.rows_per_sample = c.sample_rows();
+  set_heads(c, a);
+  a.scale = c.attributes.scale;
+  a.causal = c.attributes.causal;
+  a.window = c.x.graph->window_of(c.op);
+  if (c.attributes.alibi) a.alibi_root = kernels::alibi_root(a.query_heads);
+  a.dropout = c.attributes.dropout;
+  a.stream = c.attributes.stream;
+  a.state = c.x.state;
+  const bool with_wgmma = c.x.graph->is_wgmma_attention(c.op);
+  a.products = c.x.graph->is_library_attention(c.op) ? (with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library)
+               : with_wgmma  ? kernels::ProductKernels::warpgroup
+               : is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+  a.qkv = c.in(0);
+  return a;
+}
+
+template <>
+void run<OpKind::attention>(const Call& c) {
+  kernels::AttentionArgs a = attention_args(c);
+  a.position_ids = c.input<int32_t>(1);
+  a.following = c.input<int32_t>(2);
+  a.out = c.out(0);
+  a.lse = c.output<float>(1);
+  c.run(c.x.table->attention, a);
+}
+
+template <>
+void run<OpKind::attention_gradient>(const Call& c) {
+  kernels::AttentionArgs a = attention_args(c);
+  a.out = c.in_out(1);
+  a.lse = c.input<float>(2);
+  a.dout = c.in(3);
+  a.position_ids = c.input<int32_t>(4);
+  a.following = c.input<int32_t>(5);
+  a.dqkv = c.out(0);
+  c.run(c.x.table->attention_gradient, a);
+}
+
+template <>
+void run<OpKind::attention_cached>(const Call& c) {
+  kernels::AttentionCachedArgs a{};
+  a.rows = c.i.rows;
+  a.capacity = c.x.graph->sequence;
+  set_heads(c, a);
+  a.scale = c.attributes.scale;
+  a.window = c.x.graph->window_of(c.op);
+  if (c.attributes.alibi) a.alibi_root = kernels::alibi_root(a.query_heads);
+  a.state = c.x.state;
+  a.qkv = c.in(0);
+  a.out = c.out(0);
+  a.key_cache = c.in_out(1);
+  a.value_cache = c.in_out(2);
+  c.run(c.x.table->attention_cached, a);
+}
+
+kernels::Activation activation_of(Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh: break;
+    case Activation::gelu_erf: return kernels::Activation::gelu_erf;
+    case Activation::tanh: return kernels::Activation::tanh;
+    case Activation::relu: return kernels::Activation::relu;
+  }
+  return kernels::Activation::gelu_tanh;
+}
+
+kernels::GeluArgs gelu_args(const Call& c) {
+  kernels::GeluArgs a{};
+  a.count = c.i.rows * c.input_features(0);
+  a.activation = activation_of(c.attributes.activation);
+  a.x = c.in(0);
+  a.y = c.out(0);
+  a.fast = !is_portable(c);
+  return a;
+}
+
+template <>
+void run<OpKind::gelu>(const Call& c) { c.run(c.x.table->gelu, gelu_args(c)); }
+
+template <>
+void run<OpKind::gelu_gradient>(const Call& c) {
+  kernels::GeluArgs a = gelu_args(c);
+  a.dy = c.in(1);
+  c.run(c.x.table->gelu_gradient, a);
+}
+
+kernels::Gate gate_of(const Call& c) {
+  switch (c.attributes.gate) {
+    case Gate::silu: break;
+    case Gate::gelu_tanh: return kernels::Gate::gelu_tanh;
+    case Gate::gelu_erf: return kernels::Gate::gelu_erf;
+  }
+  return kernels::Gate::silu;
+}
+
+template <>
+void run<OpKind::swiglu>(const Call& c) {
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), gate_of(c)});
+}
+
+template <>
+void run<OpKind::swiglu_gradient>(const Call& c) {
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), gate_of(c)});
+}
+
+kernels::DocumentMeanArgs mean_args(const Call& c) {
+  return {c.i.rows, c.output_features(0), c.input<int32_t>(1), c.input<int32_t>(2), c.in(0), c.out(0)};
+}
+
+template <>
+void run<OpKind::document_mean>(const Call& c) { c.run(c.x.table->document_mean, mean_args(c)); }
+
+template <>
+void run<OpKind::document_mean_gradient>(const Call& c) { c.run(c.x.table->document_mean_gradient, mean_args(c)); }
+
+template <>
+void run<OpKind::add>(const Call& c) {
+  c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(0), c.in(1), c.out(0)});
+}
+
+template <>
+void run<OpKind::scale>(const Call& c) {
+  c.run(c.x.table->scale, kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale, c.in(0), c.out(0)});
+}
+
+template <>
+void run<OpKind::dropout>(const Call& c) {
+  kernels::DropoutArgs a{};
+  a.samples = c.i.samples;
+  a.per_sample = c.sample_rows() * c.input_features(0);
+  a.p = c.attributes.dropout;
+  a.stream = c.attributes.stream;
+  a.state = c.x.state;
+  a.x = c.in(0);
+  a.y = c.out(0);
+  c.run(c.x.table->dropout, a);
+}
+
+template <>
+void run<OpKind::embedding>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.rows_per_sample();
+  a.features = c.output_features(0);
+  a.vocabulary = c.x.graph->vocabulary;
+  const Tensor& table = c.input_tensor(1);
+  a.weight_dtype = dtype_of(is_quantized(table.format) ? c.x.graph->compute : table.format);
+  a.tokens = c.input<int32_t>(0);
+  a.table = c.input(1);
+  if (is_quantized(table.format)) {
+    assert(table.format == Format::int8);
+    a.table_scales = reinterpret_cast<const float*>(c.input<std::byte>(1) + kernels::scales_begin(kernels::WeightCodes::int8, static_cast<int64_t>(table.shape.elements())));
+  }
+  a.positions = c.input(2);
+  a.state = c.position_state();
+  a.position_ids = c.input<int32_t>(3);
+  a.y = c.out(0);
+  c.run(c.x.table->embedding, a);
+}
+
+template <>
+void run<OpKind::embedding_gradient>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  a.features = c.input_features(1);
+  a.vocabulary = c.output_tensor(0).shape[0];
+  a.accumulate = c.i.accumulate;
+  a.tokens = c.input<int32_t>(0);
+  a.y = c.in_out(1);
+  a.table_gradient = c.output<float>(0);
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& positions) {
+    a.with_positions = true;
+    a.position_gradient = positions.output<float>(0);
+    a.position_rows = positions.output_tensor(0).shape[0];
+  });
+  c.run(c.x.table->embedding_gradient, a);
+}
+
+template <>
+void run<OpKind::position_gradient>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  a.features = c.input_features(0);
+  a.accumulate = c.i.accumulate;
+  a.y = c.in_out(0);
+  a.position_gradient = c.output<float>(0);
+  a.position_rows = c.output_tensor(0).shape[0];
+  c.run(c.x.table->position_gradient, a);
+}
+
+template <>
+void run<OpKind::cross_entropy>(const Call& c) {
+  kernels::CrossEntropyArgs a{};
+  a.rows = c.i.rows;
+  a.vocabulary = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.weights = c.input<float>(2);
+  a.logits = c.in_out(0);
+  a.stride = c.input_tensor(0).stride();
+  a.gradient = c.i.outputs > 1;
+  a.fast = !is_portable(c);
+  a.token_loss = c.output<float>(0);
+  a.state = c.x.state;
+  // The planner gave dlogits the place of the logits.
+  assert(!a.gradient || c.output(1) == c.input(0));
+  c.run(c.x.table->cross_entropy, a);
+}
+
+template <>
+void run<OpKind::loss_sum>(const Call& c) {
+  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(0), c.input<int32_t>(1), c.x.state});
+}
+
+template <>
+void run<OpKind::preference>(const Call& c) {
+  kernels::PreferenceArgs a{};
+  a.samples = c.i.samples;
+  a.rows_per_sample = c.sample_rows();
+  a.terms = c.x.pairs;
+  a.token_loss = c.input<float>(0);
+  a.targets = c.input<int32_t>(1);
+  a.positions = c.input<int32_t>(2);
+  a.reference = c.input<float>(3);
+  a.token_weights = c.output<float>(0);
+  if (!a.token_weights) a.terms.smoothing = 0;   // an evaluation: the plain loss
+  a.state = c.x.state;
+  c.run(c.x.table->preference, a);
+}
+
+template <>
+void run<OpKind::hit_count>(const Call& c) {
+  kernels::HitCountArgs a{};
+  a.rows = c.i.rows;
+  a.classes = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.logits = c.in(0);
+  a.stride = c.input_tensor(0).stride();
+  a.state = c.x.state;
+  c.run(c.x.table->hit_count, a);
+}
+
+template <>
+void run<OpKind::value_loss>(const Call& c) {
+  kernels::ValueLossArgs a{};
+  a.rows = c.i.rows;
+  a.count = c.input_features(0);
+  a.kind = c.attributes.value_loss == ValueLoss::squared_error ? kernels::ValueLoss::squared_error : kernels::ValueLoss::binary_cross_entropy;
+  a.targets = c.input<int32_t>(1);
+  a.values = c.input<float>(2);
+  a.weights = c.input<float>(3);
+  a.logits = c.in_out(0);
+  a.stride = c.input_tensor(0).stride();
+  a.gradient = c.i.outputs > 1;
+  a.row_loss = c.output<float>(0);
+  a.state = c.x.state;
+  // The planner gave dlogits the place of the logits.
+  assert(!a.gradient || c.output(1) == c.input(0));
+  c.run(c.x.table->value_loss, a);
+}
+
+template <>
+void run<OpKind::value_hits>(const Call& c) {
+  kernels::ValueHitsArgs a{};
+  a.rows = c.i.rows;
+  a.count = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.values = c.input<float>(2);
+  a.logits = c.in(0);
+  a.stride = c.input_tensor(0).stride();
+  a.state = c.x.state;
+  c.run(c.x.table->value_hits, a);
+}
+
+template <>
+void run<OpKind::fetch>(const Call& c) {
+  c.run(c.x.table->copy, kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
+}
+
+template <>
+void run<OpKind::store>(const Call& c) {
+  c.run(c.x.table->copy, kernels::CopyArgs{c.on_host(c.op.inputs[0]), c.input(0), c.transferred(c.op.inputs[0])});
+}
+
+template <>
+void run<OpKind::gradient_sum>(const Call& c) {
+  kernels::GradientSumArgs a{};
+  a.count = static_cast<int64_t>(c.output_tensor(0).shape.elements());
+  for (int k = 0; k < c.input_count(); ++k) a.term[a.terms++] = c.input(k);
+  a.sum = c.output(0);
+  a.dtype = dtype_of(c.output_tensor(0).format);
+  c.run(c.x.table->gradient_sum, a);
+}
+
+template <>
+void run<OpKind::square_sum>(const Call& c) {
+  c.run_together(c.x.table->square_sum, [](const Call& one) {
+    const int64_t count = static_cast<int64_t>(one.input_tensor(0).shape.elements());
+    return kernels::SquareSumArgs{count, {one.input(0), one.input(1)}, one.output<double>(0), dtype_of(one.input_tensor(0).format),
+                                  one.x.graph->fuses_updates() ? one.x.state : nullptr};
+  });
+}
+
+template <>
+void run<OpKind::finish_step>(const Call& c) {
+  using Part = kernels::FinishStepPart;
+  const bool fused = c.x.graph->fuses_updates(), begins = fused && c.i.op == c.x.graph->begin_update;
+  const int64_t sums = begins ? 0 : c.input_tensor(0).shape[0];
+  c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state, begins ? Part::begin : fused ? Part::end : Part::whole});
+}
+
+// States in 32 bits; the states of a rule follow the parameter and its master.
+kernels::UpdateArgs update_args(const Call& c) {
+  const Tensor& parameter = c.output_tensor(0);
+  kernels::UpdateArgs a{};
+  a.count = c.i.elements > 0 ? c.i.elements : static_cast<int64_t>(parameter.shape.elements());
+  a.columns = parameter.shape.rank == 2 ? parameter.shape[1] : 0;
+  a.dtype = dtype_of(parameter.format);
+  a.parameter = c.output(0);
+  const bool is_short = c.op.outputs[1] >= 0 && c.output_tensor(1).format == Format::u8;
+  if (a.dtype == kernels::DType::bf16 && is_short) a.short_remainder = c.output<int8_t>(1);
+  if (a.dtype == kernels::DType::bf16 && !is_short) a.remainder = c.output<int16_t>(1);
+  if (a.dtype == kernels::DType::f16) a.master = c.output<float>(1);
+  a.gradient[0] = c.input(0);
+  a.gradient[1] = c.input(1);
+  a.gradient_dtype = dtype_of(c.input_tensor(0).format);
+  a.rate = parameter.rate;
+  a.stream = stream_of(update_stream, parameter);
+  a.first_element = c.i.first_element;
+  a.decay = parameter.decay.value_or(c.x.weight_decay);
+  a.state = c.x.state;
+  a.first = c.output<float>(2);
+  a.second = c.output<float>(3);
+  a.products = products_of(c);
+  return a;
+}
+
+template <>
+void run<OpKind::adamw>(const Call& c) { c.run_together(c.x.table->adamw, update_args); }
+template <>
+void run<OpKind::sgd>(const Call& c) { c.run_together(c.x.table->sgd, update_args); }
+template <>
+void run<OpKind::lion>(const Call& c) { c.run_together(c.x.table->lion, update_args); }
+template <>
+void run<OpKind::muon>(const Call& c) { c.run(c.x.table->muon, update_args(c)); }
+template <>
+void run<OpKind::adafactor>(const Call& c) { c.run(c.x.table->adafactor, update_args(c)); }
+
+kernels::UpdateArgs adamw8_args(const Call& c) {
+  kernels::UpdateArgs a = update_args(c);
+  a.first = a.second = nullptr;
+  a.first_code = c.output<uint8_t>(2);
+  a.second_code = c.output<uint8_t>(3);
+  a.first_absmax = c.output<float>(4);
+  a.second_absmax = c.output<float>(5);
+  return a;
+}
+template <>
+void run<OpKind::adamw8>(const Call& c) { c.run_together(c.x.table->adamw8, adamw8_args); }
+
+kernels::UpdateArgs lion8_args(const Call& c) {
+  kernels::UpdateArgs a = update_args(c);
+  a.first = a.second = nullptr;
+  a.first_code = c.output<uint8_t>(2);
+  a.first_absmax = c.output<float>(3);
+  return a;
+}
+template <>
+void run<OpKind::lion8>(const Call& c) { c.run_together(c.x.table->lion8, lion8_args); }
+
+using Runner = void (*)(const Call&);
+template <size_t... kinds>
+constexpr std::array<Runner, sizeof...(kinds)> all_runners(std::index_sequence<kinds...>) {
+  return {&run<static_cast<OpKind>(kinds)>...};
+}
+constexpr auto runners = all_runners(std::make_index_sequence<op_kind_count>());
+
+}  // namespace
+
+// Whether the instruction changes parameters: from there on a step has no way back.
+static bool is_final(const Instruction& i) { return is_update(i.kind); }
+
+void execute(const Execution& execution, const Program& program) {
+  const size_t count = program.instructions.size();
+  for (size_t k = 0; k < count; ++k) {
+    if (supervisor && is_final(program.instructions[k])) supervisor->commit();
+    if (supervisor) supervisor->within(static_cast<double>(k) / static_cast<double>(count));
+    execute_one(execution, program, program.instructions[k], execution.stream);
+  }
+}
+
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream) {
+  runners[static_cast<size_t>(instruction.kind)](Call(execution, program, instruction, stream));
+}
+
+// Kernels of the CPU have done their work when they return.
+void execute_timed(const Execution& execution, const Program& program, float* seconds) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  for (const Instruction& i : program.instructions) {
+    check_in();
+    execute_one(execution, program, i, execution.stream);
+    const Clock::time_point end = Clock::now();
+    *seconds++ = std::chrono::duration<float>(end - begin).count();
+    begin = end;
+  }
+}
+
+}  // namespace stw

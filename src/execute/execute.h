@@ -1,0 +1,44 @@
+// Runs programs: every instruction becomes one kernel call on addresses in the arena. It takes no decision.
+#pragma once
+#include <cstddef>
+
+#include "kernels/contract/kernels.h"
+#include "planner/plan/plan.h"
+
+namespace stw {
+
+struct Execution {
+  const Graph* graph = nullptr;
+  const Arena* layout = nullptr;
+  std::byte* arena = nullptr;
+  std::byte* host = nullptr;             // memory of what is offloaded; null where nothing is
+  const kernels::Table* table = nullptr;
+  kernels::Parallel parallel{};
+  void* stream = nullptr;                // a cudaStream_t; null on the CPU
+  const kernels::ProductLibrary* products = nullptr;      // where the numerics ask for one
+  const kernels::AttentionLibrary* attention = nullptr;   // the same
+  double weight_decay = 0;
+  kernels::PairTerms pairs{};            // of graphs with a preference
+  kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
+  // Of a tensor that outlives programs: in the arena, or in host memory.
+  std::byte* address(int tensor) const {
+    const auto t = static_cast<size_t>(tensor);
+    if (layout->on_host(tensor)) return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
+    return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
+  }
+  // The rows of a sample in a buffer of a program; null where it has none such.
+  template <class T>
+  T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
+    if (buffer < 0) return nullptr;
+    return reinterpret_cast<T*>(arena + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(graph->sequence);
+  }
+};
+
+// A call that is cancelled (check_in.h) ends between two instructions, or inside of one, but not after the first that updates parameters.
+void execute(const Execution& execution, const Program& program);
+// One of its instructions, on another stream.
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream);
+// The same, and writes the seconds of every instruction to `seconds`, one for each.
+void execute_timed(const Execution& execution, const Program& program, float* seconds);
+
+}  // namespace stw

@@ -1,0 +1,22 @@
+// What a sample is, on its way into the buffers of a micro-step.
+#pragma once
+#include <cstdint>
+
+#include "planner/graph/input.h"
+
+namespace stw {
+
+// Where the inputs of one sample go (planner/graph/input.h): `sequence` numbers each, of values so many rows; null where the plan has no such input. What a source
+// leaves alone holds the default.
+struct SampleRows {
+  int32_t *tokens, *targets;
+  int32_t* positions = nullptr;      // default 0, 1, 2, …
+  float* weights = nullptr;          // default 1
+  float* reference = nullptr;        // default 0
+  int32_t* token_types = nullptr;    // default 0
+  float* values = nullptr;           // default 0; `value_count` for each row
+  LabelPlace label_place = LabelPlace::last_token;   // of labels of whole documents
+  int64_t value_count = 0;
+};
+
+}  // namespace stw

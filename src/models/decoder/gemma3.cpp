@@ -1,0 +1,78 @@
+// Gemma 3 (arXiv 2503.19786), texts alone, also of the models that take pictures: norms before and behind both halves of a block, whose weights count from 1, GeGLU, embeddings
+// times the root of the width, and windows in five layers of six, whose rotary positions have angles of their own.
+#include <cmath>
+
+#include "src/models/decoder/decoder.h"
+
+namespace stw {
+
+namespace {
+
+constexpr int of_full_layers = 0, of_windowed_layers = 1;   // of ModelConfig::rotary
+
+// Newer files have an object for each kind of layer in "rope_parameters"; older ones "rope_theta" and "rope_scaling" of full layers, and
+// "rope_local_base_freq" of the others. Where both are there, what "rope_scaling" says stands over what full layers have.
+// Source, as of what is not said: transformers, configuration_gemma3.py.
+Status parse_rotaries(const Json& json, ModelConfig& c) {
+  STW_ASSIGN(older, find_object(json, "rope_scaling"));
+  STW_ASSIGN(newer, find_object(json, "rope_parameters"));
+  STW_ASSIGN(theta, get_double(json, "rope_theta", 1000000.0));
+  STW_ASSIGN(local_theta, get_double(json, "rope_local_base_freq", 10000.0));
+  Json full = Json::object();
+  const Json* windowed = nullptr;
+  if (newer) {
+    STW_ASSIGN(of_full, find_object(*newer, "full_attention"));
+    STW_ASSIGN(of_windowed, find_object(*newer, "sliding_attention"));
+    if (of_full) full = *of_full;
+    windowed = of_windowed;
+  }
+  if (older) {
+    // The older name of "rope_type" once counted, and no longer does: angles would be scaled here or there.
+    if (find_present(*older, "type") && !find_present(*older, "rope_type"))
+      return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
+    for (const auto& [key, value] : older->members()) full.set(key, value);
+  }
+  const PositionCounts positions{.now = c.positions, .counts_beside = false};
+  STW_ASSIGN(first, parse_rotary_parameters(json, &full, c.head_dim, positions, theta));
+  STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, positions, local_theta));
+  if (first.turned != c.head_dim || second.turned != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+  c.rotary = {first, second};
+  return ok();
+}
+
+Status parse_gemma3(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_decoder(json, c, {.kv_heads = 4, .head_dim = 256, .tied = true, .vocabulary = 262208, .positions = 131072, .width = 2304, .layers = 26,
+                                  .heads = 8, .intermediate = 9216}));
+  STW_ASSIGN(activation, get_string(json, "hidden_activation", "gelu_pytorch_tanh"));
+  STW_ASSIGN(scalar, get_double(json, "query_pre_attn_scalar", 256));
+  STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
+  STW_ASSIGN(bidirectional, get_bool(json, "use_bidirectional_attention", false));
+  STW_ASSIGN(attention_cap, get_double(json, "attn_logit_softcapping", 0.0));
+  STW_ASSIGN(logits_cap, get_double(json, "final_logit_softcapping", 0.0));
+  if (activation != "gelu_pytorch_tanh" && activation != "gelu_new")
+    return Error{Code::unsupported_field, "hidden_activation \"" + activation + "\" is not supported"};
+  if (!is_positive_in_fp32(scalar)) return Error{Code::unsupported_field, "query_pre_attn_scalar must be positive, and neither tiny nor huge in fp32"};
+  if (bidirectional) return Error{Code::unsupported_field, "use_bidirectional_attention is not supported"};
+  if (attention_cap != 0 || logits_cap != 0) return Error{Code::unsupported_field, "logit softcapping is not supported"};
+  c.qkv_bias = c.output_bias = attention_bias;
+  c.qk_norm = true;
+  c.norms_behind = true;
+  c.norm_weight_offset = 1;
+  c.gate = Gate::gelu_tanh;
+  c.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(c.width)));
+  c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
+  STW_TRY(parse_rotaries(json, c));
+  STW_ASSIGN(window, parse_window(json, 4096));
+  STW_ASSIGN(pattern, get_int(json, "sliding_window_pattern", 6));
+  if (pattern < 1) return Error{Code::unsupported_field, "sliding_window_pattern is " + std::to_string(pattern)};
+  if (window == 0) return Error{Code::unsupported_field, "expected a sliding_window"};
+  STW_TRY(set_windows(json, c, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; }));
+  for (LayerAttention& layer : c.layer_attention) layer.rotary = layer.window > 0 ? of_windowed_layers : of_full_layers;
+  return ok();
+}
+
+}  // namespace
+
+const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts, "gemma3", "Gemma3ForCausalLM", false, decoder_head, {nullptr}};
+
+}  // namespace stw

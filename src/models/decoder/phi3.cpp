@@ -1,0 +1,26 @@
+// Phi-3 and Phi-4-mini (Abdin et al., arXiv 2404.14219): Llama whose queries, keys and values are one matrix, and gate and up another;
+// part of a head may be turned, by angles that are scaled one by one.
+#include "src/models/decoder/decoder.h"
+
+namespace stw {
+
+namespace {
+
+// Source: transformers, configuration_phi3.py; its "embd_pdrop" is of no use there, and neither here.
+Status parse_phi3(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_llama_like(json, c, {.epsilon = 1e-5, .original_positions = 4096, .partial_rotary = true}));
+  STW_ASSIGN(residual, get_double(json, "resid_pdrop", 0.0));
+  c.residual_dropout = static_cast<float>(residual);
+  c.joined_matrices = true;
+  STW_ASSIGN(window, parse_window(json));
+  for (LayerAttention& layer : c.layer_attention) layer.window = window;
+  return ok();
+}
+
+constexpr DropoutRate phi3_rates[] = {decoder_dropouts[0], {"resid_pdrop", &ModelConfig::residual_dropout}};
+
+}  // namespace
+
+const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model.", phi3_rates};
+
+}  // namespace stw

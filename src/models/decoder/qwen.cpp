@@ -1,0 +1,36 @@
+// Qwen2 (Yang et al., arXiv 2407.10671) and dense Qwen3 (arXiv 2505.09388): Llama with biases of queries, keys and values, or with norms
+// of queries and keys, head by head.
+#include "src/models/decoder/decoder.h"
+
+namespace stw {
+
+namespace {
+
+// Source: transformers, configuration_qwen2.py and configuration_qwen3.py.
+Status parse_windows(const Json& json, ModelConfig& c) {
+  STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
+  STW_ASSIGN(window, parse_window(json, 4096));
+  STW_ASSIGN(full_layers, get_int(json, "max_window_layers", 28));
+  return set_windows(json, c, sliding ? window : 0, [&](int64_t layer) { return layer >= full_layers; });
+}
+
+Status parse_qwen2(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_llama_like(json, c, {.kv_heads = 32}));
+  c.qkv_bias = true;
+  return parse_windows(json, c);
+}
+
+Status parse_qwen3(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_llama_like(json, c, {.kv_heads = 32, .head_dim = 128}));
+  STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
+  c.qkv_bias = c.output_bias = attention_bias;
+  c.qk_norm = true;
+  return parse_windows(json, c);
+}
+
+}  // namespace
+
+const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder, "Qwen2", "model.", decoder_dropouts};
+const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder, "Qwen3", "model.", decoder_dropouts};
+
+}  // namespace stw

@@ -1,0 +1,44 @@
+// DistilBERT (Sanh et al., arXiv 1910.01108): BERT with half of its blocks and no types of tokens, under names and keys of its own.
+#include "src/models/encoder/encoder.h"
+
+namespace stw {
+
+namespace {
+
+constexpr EncoderNames distilbert_names = {"distilbert.",    "LayerNorm",      "transformer.layer.", "attention.q_lin",   "attention.k_lin",
+                                "attention.v_lin", "attention.out_lin", "sa_layer_norm",   "ffn.lin1",          "ffn.lin2",
+                                "output_layer_norm", "pre_classifier", "classifier",       Activation::relu,    false};
+
+constexpr EncoderKeys keys_of_distilbert = {"dim", "n_layers", "n_heads", "hidden_dim", "activation", "dropout", "attention_dropout", "seq_classif_dropout"};
+
+Status parse_distilbert(const Json& json, ModelConfig& c) {
+  EncoderDefaults absent;
+  absent.layers = 6;
+  absent.token_types = 0;
+  absent.head_dropout = 0.2;
+  STW_TRY(parse_encoder(json, c, absent, keys_of_distilbert));
+  c.epsilon = 1e-12f;   // whatever a config says
+  return ok();
+}
+
+Graph build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) { return build_encoder(distilbert_names, c, sequence, compute, optional); }
+
+constexpr DropoutRate distilbert_rates[] = {{"dropout", &ModelConfig::embedding_dropout}, {"dropout", &ModelConfig::residual_dropout},
+                                 {"attention_dropout", &ModelConfig::attention_dropout}, {"seq_classif_dropout", &ModelConfig::head_dropout}};
+constexpr const char* distilbert_head[] = {"pre_classifier.weight", "pre_classifier.bias", "classifier.weight", "classifier.bias"};
+constexpr MaskedHead distilbert_masked = {"vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias"};
+
+constexpr Architecture distilbert() {
+  Architecture a{"distilbert", parse_distilbert, build_distilbert, "DistilBert", "distilbert.", distilbert_rates};
+  a.is_encoder = true;
+  a.head_parameters = distilbert_head;
+  a.token_head = {"classifier", nullptr, &ModelConfig::residual_dropout};
+  a.masked_head = &distilbert_masked;
+  return a;
+}
+
+}  // namespace
+
+const Architecture distilbert_architecture = distilbert();
+
+}  // namespace stw

@@ -1,0 +1,49 @@
+// Calibration: the times of a step's instructions as figures of the device.
+#include <algorithm>
+#include <vector>
+
+#include "planner/device/calibration.h"
+#include "planner/program/layout.h"
+#include "planner/base/sizes.h"
+#include "src/trainer/timed_step.h"
+#include "src/trainer/trainer.h"
+
+namespace stw {
+
+static constexpr uint64_t mib = uint64_t{1} << 20;
+
+Result<DeviceProfile> Trainer::calibrate() {
+  const Programs& programs = planned_->programs;
+  // Besides the step a micro-step of one sample: at two extents the launch shows.
+  Program single;
+  if (plan().decisions.micro_batch > 1) {
+    single = build_micro(graph(), programs.arena, plan().decisions, 1, plan().request.threads, true);
+    lay_out(single, programs.arena.alignment);
+  }
+  std::vector<TimedProgram> timed = programs_of_step();
+  if (!single.instructions.empty() && single.end <= plan().bytes.arena) timed.insert(timed.begin(), TimedProgram(single, 0));
+  STW_ASSIGN(rounds, time_programs(timed, "calibrate"));
+
+  std::vector<TimedOp> ops;
+  double step_seconds = 0;
+  for (const TimedProgram& t : timed) {
+    const std::vector<Instruction>& instructions = t.program->instructions;
+    const size_t first = ops.size();
+    double sum = 0;
+    for (size_t n = 0; n < instructions.size(); ++n) {
+      const Instruction& i = instructions[n];
+      ops.push_back({i.kind, cost_of(graph(), i, t.program->threads), t.median_of(n, rounds), t.count, graph().peak_of(graph().op(i.op))});
+      sum += ops.back().seconds;
+    }
+    // What holds a thread up now and then hits every op seldom, but every program: all of them share that.
+    // A GPU's ops are timed on the device, where nothing lies between them.
+    const double whole = device_.is_cuda() ? sum : t.median_of_whole(rounds);
+    for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
+    step_seconds += static_cast<double>(t.count) * whole;
+  }
+  DeviceProfile profile = calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
+  if (const uint64_t outside = device_.memory_outside(memory_.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);
+  return profile;
+}
+
+}  // namespace stw

@@ -1,0 +1,320 @@
+// What a trainer writes and takes back: checkpoints with everything that decides the next step.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/common/quantile_map.h"
+#include "planner/base/check_in.h"
+#include "planner/plan/numerics_file.h"
+#include "planner/plan/plan_file.h"
+#include "src/files/checkpoint_file.h"
+#include "src/base/hash.h"
+#include "src/trainer/trainer.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t staging_bytes = 1 << 20;
+
+std::string model_hash(const Graph& graph) {
+  const std::string text = describe(graph);
+  return hexadecimal(hash64(text.data(), text.size()));
+}
+
+// Parameters, masters and optimizer states: what a step changes, and frozen parameters but for those below adapters, which may be
+// many times as large as all else and come from the model's files.
+std::vector<int> state_tensors(const Graph& graph) {
+  std::vector<int> list;
+  const bool has_adapters = graph.has_adapters();
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
+    const Kind kind = graph.at(t).kind;
+    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
+  }
+  return list;
+}
+
+// Which rule keeps which states of every parameter, and what the codes of 8-bit states mean.
+std::string state_format(const Graph& graph) {
+  std::map<int, std::string> lines;   // by parameter, in whatever order they are updated
+  bool has_codes = false;
+  for (const Op& op : graph.update_ops) {
+    if (!is_update(op.kind)) continue;
+    lines[op.outputs[0]] = graph.at(op.outputs[0]).name + ' ' + op_row(op.kind).name + '\n';
+    for (size_t k = 2; k < op.outputs.size(); ++k) has_codes |= op.outputs[k] >= 0 && graph.at(op.outputs[k]).format == Format::u8;
+  }
+  std::string text;
+  for (const auto& [parameter, line] : lines) text += line;
+  std::string name = hexadecimal(hash64(text.data(), text.size()));
+  if (has_codes)
+    for (const kernels::QuantileMap* map : {&kernels::signed_quantiles, &kernels::unsigned_quantiles})
+      name += ", map " + hexadecimal(hash64(map->value, sizeof map->value));
+  return name;
+}
+
+Json adapters_json(const Adapters& a) {
+  Json targets = Json::array();
+  for (const std::string& target : a.targets) targets.push(target);
+  return Json::object().set("rank", a.rank).set("alpha", a.alpha).set("rank_stabilised", a.rank_stabilised).set("dropout", a.dropout).set("targets", targets);
+}
+
+// What must agree before a checkpoint may be restored. `base`: the hash of what lies below adapters; empty without them.
+Json identity(const Trainer& trainer, const std::string& base) {
+  const Numerics& n = trainer.plan().numerics;
+  Json fields = Json::object()
+      .set("architecture", trainer.graph().architecture)
+      .set("groups", groups_json(n.groups))
+      .set("inputs", inputs_json(n.inputs));
+  fields.set("preference", name_of(n.inputs.preference));
+  if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model().config().adapters));
+  fields
+      .set("model", model_hash(trainer.graph()))
+      .set("precision", name_of(n.precision))
+      .set("master", master_name(n))
+      .set("gradients", gradients_name(n))
+      .set("fused_update", n.fused_update)
+      .set("optimizer", name_of(n.optimizer))
+      .set("state_bits", n.state_bits)
+      .set("state_format", state_format(trainer.graph()))
+      .set("exact", n.exact)
+      .set("kernels", kernels_name(n))
+      .set("attention", attention_name(n))
+      .set("quantize", name_of(n.quantize))
+      .set("quantize_embeddings", name_of(n.quantize_embeddings));
+  if (!base.empty()) fields.set("base", base);
+  if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
+  return fields;
+}
+
+// What stands behind a field, where it is only a hash.
+std::string meaning_of(const std::string& key) {
+  if (key == "model") return " (hashes of its layers, sizes, dropout and what is trained)";
+  if (key == "base") return " (hashes of the weights below the adapters)";
+  if (key == "state_format") return " (hashes of which optimizer states each parameter has)";
+  return "";
+}
+
+// What checkpoints were before the field was there.
+Json identity_before() {
+  return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
+      .set("attention", attention_name({})).set("preference", name_of(Preference::none)).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
+}
+
+// Numbers that a trainer hands on from step to step, by name: fn(name, field).
+template <class State, class Fn>
+void each_carried(State& c, const Fn& fn) {
+  fn("loss_scale", c.loss_scale);
+  fn("good_steps", c.good_steps);
+  fn("observed", c.observed);
+  fn("loss_mean", c.loss_mean);
+  fn("loss_variance", c.loss_variance);
+  fn("norm_mean", c.norm_mean);
+  fn("norm_variance", c.norm_variance);
+}
+
+// A loss that is not finite has no number in the file, but null.
+Result<double> get_loss(const Json& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (value && value->is_null()) return std::numeric_limits<double>::quiet_NaN();
+  return get_double(fields, key, 0.0);
+}
+
+Json carried_json(const CarriedState& carried) {
+  Json object = Json::object();
+  each_carried(carried, [&](const char* name, const auto& field) { object.set(name, field); });
+  return object;
+}
+
+Status read_carried(const Json& object, CarriedState& carried) {
+  Status status = ok();
+  each_carried(carried, [&](const char* name, auto& field) {
+    if (!status) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, double>) {
+      auto value = get_double(object, name);
+      if (value) field = *value;
+      else status = std::move(value.error());
+    } else {
+      auto value = get_uint(object, name);
+      if (value) field = *value;
+      else status = std::move(value.error());
+    }
+  });
+  return status;
+}
+
+// Errors: bad_state, which names the first field that does not agree.
+Status check_identity(const std::string& path, const Json& found, const Json& expected) {
+  const Json before = identity_before();
+  if (const Json* other = found.find("adapters"); other && !expected.find("adapters"))
+    return Error{Code::bad_state, path + ": adapters: expected none, found " + to_string(*other, 0)};
+  for (const auto& [key, value] : expected.members()) {
+    const Json* other = found.find(key);
+    const Json* meant = other ? other : before.find(key);
+    if (!meant || !(*meant == value))
+      return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
+                                        (other ? to_string(*other, 0) : "nothing") + meaning_of(key)};
+  }
+  return ok();
+}
+
+// All that a checkpoint says beside its tensors.
+struct Standing {
+  Progress progress;
+  CarriedState carried;
+  uint64_t seed = 0;
+};
+
+// What no run has would end the one that goes on in numbers that are none, or write a checkpoint that nobody can read.
+Status check_standing(const std::string& path, const Standing& s, bool is_fp16) {
+  const auto nonsense = [&](const std::string& what) { return corrupt(path, what); };
+  const Progress& p = s.progress;
+  const CarriedState& c = s.carried;
+  constexpr double largest = 1e100;   // of statistics: far beyond what fp32 numbers and their squares come to
+  int exponent = 0;
+  if (p.batches > INT64_MAX || p.step > p.batches || p.skipped != p.batches - p.step)
+    return nonsense("of " + std::to_string(p.batches) + " batches " + std::to_string(p.step) + " were steps and " + std::to_string(p.skipped) + " were skipped");
+  if (!(c.loss_scale >= 1 && c.loss_scale <= std::numeric_limits<float>::max()) || std::frexp(c.loss_scale, &exponent) != 0.5 || (!is_fp16 && c.loss_scale != 1))
+    return nonsense("its loss scale is " + to_string(Json(c.loss_scale), 0));
+  for (const double mean : {c.loss_mean, c.norm_mean})
+    if (!(std::abs(mean) <= largest)) return nonsense("its mean loss or norm is " + to_string(Json(mean), 0));
+  for (const double variance : {c.loss_variance, c.norm_variance})
+    if (!(variance >= 0 && variance <= largest)) return nonsense("the variance of its loss or norm is " + to_string(Json(variance), 0));
+  return ok();
+}
+
+Result<Standing> read_standing(const std::string& path, const Json& fields, uint64_t global_batch, bool is_fp16) {
+  Standing s;
+  Progress& p = s.progress;
+  for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
+    STW_ASSIGN(value, get_uint(fields, key));
+    *field = value;
+  }
+  STW_ASSIGN(samples, get_uint(fields, "samples", size_mul(p.batches, global_batch)));   // not in older ones
+  STW_ASSIGN(loss, get_loss(fields, "loss"));
+  STW_ASSIGN(evaluation, get_loss(fields, "evaluation_loss"));
+  STW_ASSIGN(seed, get_uint(fields, "seed"));
+  STW_ASSIGN(carried_fields, get_object(fields, "carried"));
+  STW_TRY(read_carried(*carried_fields, s.carried));
+  STW_TRY(check_standing(path, s, is_fp16));
+  p.samples = samples;
+  p.loss = loss;
+  p.evaluation_loss = evaluation;
+  p.loss_scale = s.carried.loss_scale;
+  s.seed = seed;
+  return s;
+}
+
+struct SavedTensor {
+  int tensor;
+  CheckpointSectionReader section;
+};
+
+Result<std::vector<SavedTensor>> saved_tensors(const CheckpointReader& reader, const Graph& graph) {
+  std::vector<SavedTensor> saved;
+  for (int t : state_tensors(graph)) {
+    STW_ASSIGN(section, reader.section(graph.at(t).name, graph.at(t).bytes(1)));
+    saved.push_back({t, std::move(section)});
+  }
+  return saved;
+}
+
+Status overwrite(std::vector<SavedTensor>& saved, const Execution& execution, Stream& stream) {
+  std::vector<std::byte> staging;
+  for (auto& [tensor, section] : saved) {
+    std::byte* to = execution.address(tensor);
+    while (section.remaining() > 0) {
+      const size_t n = static_cast<size_t>(std::min(section.remaining(), staging_bytes));
+      if (std::byte* there = stream.on_host(to)) {
+        STW_TRY(section.read({there, n}));
+      } else {
+        staging.resize(n);
+        STW_TRY(section.read({staging.data(), n}));
+        stream.upload(to, staging.data(), n);
+      }
+      to += n;
+    }
+  }
+  return stream.wait();
+}
+
+}  // namespace
+
+Result<std::string> Trainer::hash_of_base() {
+  if (!graph().has_adapters()) return std::string();
+  Hash64 hash;
+  for (int t : model_->parameters())
+    if (!graph().at(t).of_adapters)
+      STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
+        hash.update(piece.data(), piece.size());
+        return ok();
+      }));
+  return hexadecimal(hash.digest());
+}
+
+// With what is hashed below adapters.
+uint64_t Trainer::saved_bytes() const {
+  uint64_t bytes = 0;
+  for (const int t : state_tensors(graph())) bytes = size_add(bytes, graph().at(t).bytes(1));
+  for (const int t : model_->parameters())
+    if (graph().has_adapters() && !graph().at(t).of_adapters) bytes = size_add(bytes, graph().at(t).bytes(1));
+  return bytes;
+}
+
+Status Trainer::save(const std::string& path) {
+  STW_TRY(check_ready());
+  return watched(Work::save, WorkUnit::bytes, saved_bytes(), [&] { return write_checkpoint(path); }, EarlierCancel::waits);
+}
+
+Status Trainer::write_checkpoint(const std::string& path) {
+  const Computing writing(*this);   // a watch's callback may not change what is being written
+  const InPhase phase(*this, TrainerPhase::save);
+  STW_ASSIGN(base, hash_of_base());
+  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
+  const Progress p = progress();
+  fields.set("step", p.step).set("batches", p.batches).set("samples", p.samples).set("skipped", p.skipped).set("tokens", p.tokens);
+  fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
+  fields.set("carried", carried_json(carried_));
+  std::vector<CheckpointSection> sections;
+  const std::vector<int> tensors = state_tensors(graph());
+  for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
+  STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
+  for (int t : tensors)
+    STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+  return writer.finish();
+}
+
+Status Trainer::restore(const std::string& path) {
+  STW_TRY(check_free());
+  return watched(Work::restore, WorkUnit::bytes, saved_bytes(), [&] { return read_checkpoint(path); }, EarlierCancel::waits);
+}
+
+Status Trainer::read_checkpoint(const std::string& path) {
+  const Computing reading(*this);
+  STW_ASSIGN(reader, CheckpointReader::open(path));
+  STW_ASSIGN(found, get_object(reader.fields(), "identity"));
+  if (lost_arena_) STW_TRY(take_again());
+  STW_ASSIGN(base, hash_of_base());
+  STW_TRY(check_identity(path, *found, identity(*this, base)));
+  STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
+  standing.progress.phase = progress().phase;   // of a run, from whose callback this may be called
+  // Everything is checked and allocated before the first byte changes.
+  STW_ASSIGN(tensors, saved_tensors(reader, graph()));
+  STW_TRY(reader.verify_all());
+  supervisor->commit();
+  broken_ = true;   // until the last byte is there
+  as_created_ = false;
+  STW_TRY(overwrite(tensors, execution_, *stream_));
+  broken_ = false;
+  options_.seed = standing.seed;
+  carried_ = standing.carried;
+  std::lock_guard lock(progress_mutex_);
+  progress_ = standing.progress;
+  return ok();
+}
+
+}  // namespace stw

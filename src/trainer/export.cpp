@@ -1,0 +1,65 @@
+// Folders that others read: a trained model, or its adapters alone, without a config.json, which transformers would take for a whole model's.
+#include <utility>
+#include <vector>
+
+#include "planner/base/sizes.h"
+#include "src/weights/adapter_files.h"
+#include "src/trainer/trainer.h"
+
+namespace stw {
+
+Status Trainer::export_model(const std::string& folder) {
+  STW_TRY(check_ready());
+  STW_TRY(make_directories(folder));
+  const Computing writing(*this);   // a watch's callback may not change what is being written
+  const InPhase phase(*this, TrainerPhase::save);
+  uint64_t bytes = 0;
+  for (const int t : model_->parameters())
+    if (!graph().has_adapters() || graph().at(t).of_adapters) bytes = size_add(bytes, graph().at(t).bytes(1));
+  return watched(Work::export_model, WorkUnit::bytes, bytes, [&] { return graph().has_adapters() ? export_adapters(folder) : export_weights(folder); }, EarlierCancel::waits);
+}
+
+Status Trainer::write_parameters(const std::string& path, const std::vector<std::pair<int, std::string>>& named) {
+  constexpr TensorDType types[precision_count] = {TensorDType::f32, TensorDType::bf16, TensorDType::f16};
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [t, name] : named) {
+    const Shape& s = graph().at(t).shape;
+    entries.push_back({name, types[static_cast<size_t>(plan().numerics.precision)], {s.dims.begin(), s.dims.begin() + s.rank}});
+  }
+  STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
+  for (const auto& [t, name] : named) {
+    const Tensor& p = graph().at(t);
+    const uint64_t count = p.shape.elements(), size = element_bytes(p.format);
+    for (uint64_t done = 0; done < count;) {   // in the file's order
+      const WeightLayout::Run run = p.layout.in_graph(done, count - done, count);
+      STW_TRY(read_memory(execution_.address(t) + run.at * size, run.count * size, [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+      done += run.count;
+    }
+  }
+  return writer.finish();
+}
+
+Status Trainer::export_adapters(const std::string& folder) {
+  std::vector<std::pair<int, std::string>> named;
+  for (int t : model_->parameters())
+    if (graph().at(t).of_adapters) named.emplace_back(t, adapter_tensor_name(model_->config(), graph().at(t).name));
+  STW_TRY(write_parameters(adapter_weights(folder), named));
+  if (graph().labels > 0) {
+    STW_TRY(write_text(adapter_labels(folder), to_string(adapter_labels_json(model_->config().task, model_->config().labels), 2) + "\n"));
+  }
+  return write_text(adapter_config(folder), to_string(adapter_config_json(graph(), model_->config(), model_->base()), 2) + "\n");
+}
+
+Status Trainer::export_weights(const std::string& folder) {
+  std::vector<std::pair<int, std::string>> named;
+  for (int t : model_->parameters()) named.emplace_back(t, graph().at(t).name);
+  STW_TRY(write_parameters(folder + "/model.safetensors", named));
+  // Readers round weights to what the config says, which is what the model was before.
+  constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
+  Json config = model_->config().json;
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (config.find(key)) config.set(key, names[static_cast<size_t>(plan().numerics.precision)]);
+  return write_text(folder + "/config.json", to_string(config, 2) + "\n");
+}
+
+}  // namespace stw

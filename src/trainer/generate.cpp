@@ -1,0 +1,68 @@
+// Generation: feeds tokens through the programs with a cache of keys and values, and draws the next ones.
+#include <algorithm>
+#include <vector>
+
+#include "planner/base/check_in.h"
+#include "src/base/numbers.h"
+#include "src/trainer/sampling.h"
+#include "src/trainer/trainer.h"
+
+namespace stw {
+
+// Reads `count` tokens from state_.position on; returns the logits after the last one.
+Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
+  const Program &prefill = planned_->programs.prefill, &decode = planned_->programs.decode;
+  const uint64_t rows = static_cast<uint64_t>(prefill.instructions[0].rows), capacity = static_cast<uint64_t>(sequence());
+  for (uint64_t done = 0; done < count;) {
+    check_in();
+    // The last token makes logits. Rows of a prefill past the end are overwritten before anyone attends to them.
+    if (count - done > 1 && state_.position + rows <= capacity) {
+      const uint64_t n = std::min(rows, count - done - 1);
+      fed_.assign(rows, 0);
+      std::copy_n(tokens + done, n, fed_.begin());
+      stream_->upload(execution_.rows<int32_t>(prefill, prefill.inputs[Input::tokens]), fed_.data(), rows * sizeof(int32_t));
+      STW_TRY(stream_->run(execution_, prefill));
+      state_.position += n;
+      done += n;
+    } else {
+      stream_->upload(execution_.rows<int32_t>(decode, decode.inputs[Input::tokens]), tokens + done, sizeof(int32_t));
+      STW_TRY(stream_->run(execution_, decode));
+      state_.position += 1;
+      done += 1;
+    }
+    push_state();
+  }
+  return read_logits(decode, 0);
+}
+
+Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
+  STW_TRY(check_ready());
+  const uint64_t capacity = static_cast<uint64_t>(sequence());
+  if (graph().task == Task::masked_language_model) return Error{Code::unsupported, "generate: the model is a masked language model, and does not know what follows a text"};
+  if (graph().labels > 0) return Error{Code::unsupported, "generate: the model is a classifier, and does not know what follows a text"};
+  if (o.prompt_count < 1 || !o.prompt) return Error{Code::bad_argument, "generate: the prompt has no token"};
+  if (o.prompt_count > capacity || o.out_capacity > capacity - o.prompt_count)
+    return Error{Code::unsupported_shape, "generate: " + std::to_string(o.prompt_count) + " tokens of prompt and " +
+                                              std::to_string(o.out_capacity) + " new ones do not fit the plan's sequence of " +
+                                              std::to_string(capacity)};
+  STW_TRY(check_tokens("generate", o.prompt, o.prompt_count));
+  if (o.out_capacity == 0) return uint64_t{0};
+  return watched(Work::generate, WorkUnit::none, 0, [&] { return make_text(o); });
+}
+
+Result<uint64_t> Trainer::make_text(const GenerateOptions& o) {
+  const Computing computing(*this);
+  const InPhase phase(*this, TrainerPhase::generate);
+  begin_state();
+  auto logits = feed(o.prompt, o.prompt_count);
+  for (uint64_t i = 0; logits && i < o.out_capacity; ++i) {
+    if (!are_finite(*logits)) return Error{Code::non_finite, "generate: the model's logits are not finite"};
+    o.out[i] = sample({*logits, static_cast<size_t>(graph().vocabulary)}, o.sampling, state_.position);
+    if (std::find(o.stop.begin(), o.stop.end(), o.out[i]) != o.stop.end()) return i + 1;
+    if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);
+  }
+  if (!logits) return std::move(logits.error());
+  return o.out_capacity;
+}
+
+}  // namespace stw

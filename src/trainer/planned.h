@@ -1,0 +1,31 @@
+// A plan together with what it was made for: the graph of its numerics and sequence, and its programs.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "planner/plan/plan.h"
+#include "src/weights/model.h"
+
+namespace stw {
+
+struct Planned {
+  Plan plan;
+  Graph graph;
+  Programs programs;
+  std::string json, report;
+
+  // Errors: those of search(); a plan that does not fit is a value.
+  static Result<std::shared_ptr<const Planned>> make(const Model& model, const Request& request);
+  static Result<std::shared_ptr<const Planned>> load(const Model& model, std::string_view json);
+  // The independent judge over all programs.
+  Status verify() const;
+
+ private:
+  static Result<std::shared_ptr<const Planned>> finish(const Model& model, Plan plan);
+};
+
+// Errors: unsupported_shape where the model has fewer positions.
+Status check_sequence(const Model& model, int64_t sequence);
+
+}  // namespace stw

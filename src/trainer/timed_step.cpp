@@ -1,0 +1,107 @@
+// A step's programs run instruction by instruction under the clock, in their order and place, so that every kernel finds the
+// caches as it does in training.
+#include "src/trainer/timed_step.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <numeric>
+
+#include "planner/base/check_in.h"
+#include "src/base/clock.h"
+#include "src/base/random.h"
+#include "src/trainer/trainer.h"
+
+namespace stw {
+
+namespace {
+
+constexpr double enough_seconds = 2;
+
+double median(std::vector<float> x) {
+  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  return static_cast<double>(*middle);
+}
+
+}  // namespace
+
+double TimedProgram::median_of(size_t instruction, size_t rounds) const {
+  std::vector<float> sample(rounds);
+  for (size_t r = 0; r < rounds; ++r) sample[r] = seconds[r * program->instructions.size() + instruction];
+  return median(std::move(sample));
+}
+
+double TimedProgram::median_of_whole(size_t rounds) const {
+  return median({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(rounds)});
+}
+
+std::vector<TimedProgram> Trainer::programs_of_step() const {
+  const Programs& programs = planned_->programs;
+  const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
+  std::vector<TimedProgram> timed;
+  timed.emplace_back(programs.micro_first, 1);
+  if (global_batch() / m > 1) timed.emplace_back(programs.micro_next, global_batch() / m - 1);
+  if (global_batch() % m > 0) timed.emplace_back(programs.micro_short, 1);
+  timed.emplace_back(programs.update, 1);
+  return timed;
+}
+
+Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const std::string& what) {
+  STW_TRY(check_free());
+  if (!as_created_)
+    return Error{Code::bad_state, what + ": expected a trainer without a step, a restore or an imported tensor"};
+  if (lost_arena_) STW_TRY(take_again());
+  const Computing computing(*this);
+  const InPhase phase(*this, TrainerPhase::calibrate);
+  auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
+    for (uint32_t t = 0; t < static_cast<uint32_t>(sequence()); ++t) {
+      const auto draw = philox(options_.seed, {t, static_cast<uint32_t>(sample), 0, 0});
+      rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
+      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().classes()));
+    }
+    if (graph().preference != Preference::none) std::iota(rows.positions + sequence() / 2, rows.positions + sequence(), 0);   // a pair
+    return ok();
+  };
+  const SampleSource source = std::ref(made_up);
+  size_t rounds = 0;
+  auto run = [&]() -> Status {
+    const double begin = seconds_now();
+    // Round 0 warms up: the next one writes over it.
+    for (size_t round = 0; round <= most_rounds; ++round) {
+      begin_state();   // at a learning rate of 0
+      state_.loss_scale = 1;   // small gradients may vanish; none overflows
+      push_state();
+      for (TimedProgram& t : timed) {
+        check_in();
+        if (t.program->inputs[Input::tokens] >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
+        const size_t at = round > 0 ? round - 1 : 0;
+        const double start = seconds_now();
+        STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));
+        t.whole[at] = static_cast<float>(seconds_now() - start);
+      }
+      rounds = round;
+      STW_TRY(pull_state());
+      if (state_.skip != 0) return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
+      if (rounds >= fewest_rounds && seconds_now() - begin > enough_seconds) break;
+    }
+    return ok();
+  };
+
+  Filling filling = filling_of_all();   // taken now: where memory runs out below, the weights come back all the same
+  broken_ = true;    // until they are back
+  Status ran = ok();
+  std::exception_ptr thrown;
+  try {
+    ran = watched(Work::calibrate, WorkUnit::none, 0, run);
+  } catch (...) {   // no callback that may unwind its thread is called from there
+    thrown = std::current_exception();
+  }
+  STW_TRY(fill(filling));
+  broken_ = false;
+  if (thrown) std::rethrow_exception(thrown);
+  STW_TRY(ran);
+  return rounds;
+}
+
+}  // namespace stw

@@ -1,0 +1,44 @@
+#include "src/weights/stray_tensors.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "src/models/file_names.h"
+#include "src/weights/nf4_weights.h"
+
+namespace stw {
+namespace {
+
+// "model.layers.3." of what lies in that block; empty outside of blocks.
+std::string_view block_of(std::string_view name) {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    const size_t end = name.find_first_not_of("0123456789", dot + 1);
+    if (end != name.npos && end > dot + 1 && name[end] == '.') return name.substr(0, end + 1);
+  }
+  return {};
+}
+
+bool is_constant(std::string_view name) {
+  constexpr std::string_view constants[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"};   // the latter two of GPT-2
+  return std::any_of(std::begin(constants), std::end(constants), [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+}  // namespace
+
+const SafetensorsInfo* find_stray(const SafetensorsReader& files, const std::set<const SafetensorsInfo*>& used, const Graph& graph, const ModelConfig& config) {
+  std::set<std::string, std::less<>> blocks;   // of the model, as files may call them
+  for (const Tensor& t : graph.tensors)
+    if (t.kind == Kind::parameter)
+      for (const std::string& name : names_in_files(config, t.name))
+        if (const std::string_view block = block_of(name); !block.empty()) blocks.emplace(block);
+  const auto is_stray = [&](const SafetensorsInfo& t) {
+    if (used.count(&t) || is_constant(t.name) || blocks.count(block_of(t.name)) == 0) return false;
+    const SafetensorsInfo* const weight = files.find(Nf4Weight::weight_of(t.name));
+    return !weight || !used.count(weight) || !Nf4Weight::is_one(files, *weight);
+  };
+  const auto found = std::find_if(files.tensors().begin(), files.tensors().end(), is_stray);
+  return found == files.tensors().end() ? nullptr : &*found;
+}
+
+}  // namespace stw

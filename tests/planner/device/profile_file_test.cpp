@@ -1,0 +1,131 @@
+#include "planner/device/profile_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/device/calibrated_profiles.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+void expect_equal(const DeviceProfile& a, const DeviceProfile& b) {
+  EXPECT_STREQ(a.name, b.name);
+  EXPECT_STREQ(a.title, b.title);
+  EXPECT_EQ(a.cuda, b.cuda);
+  EXPECT_EQ(a.memory_bytes, b.memory_bytes);
+  EXPECT_EQ(a.reserve_bytes, b.reserve_bytes);
+  EXPECT_EQ(a.gflops_fp32, b.gflops_fp32);
+  EXPECT_EQ(a.gflops_bf16, b.gflops_bf16);
+  EXPECT_EQ(a.gbytes_per_second, b.gbytes_per_second);
+  EXPECT_EQ(a.product_permille, b.product_permille);
+  EXPECT_EQ(a.stream_permille, b.stream_permille);
+  EXPECT_EQ(a.attention_permille, b.attention_permille);
+  EXPECT_EQ(a.wgmma_permille, b.wgmma_permille);
+  EXPECT_EQ(a.launch_nanoseconds, b.launch_nanoseconds);
+  EXPECT_EQ(a.alignment, b.alignment);
+  EXPECT_EQ(a.calibration.threads, b.calibration.threads);
+  EXPECT_EQ(a.calibration.precision, b.calibration.precision);
+  EXPECT_EQ(a.calibration.kernels, b.calibration.kernels);
+  EXPECT_EQ(a.calibration.step_nanoseconds, b.calibration.step_nanoseconds);
+  for (size_t k = 0; k < op_kind_count; ++k) {
+    EXPECT_EQ(a.calibration.ops[k].permille, b.calibration.ops[k].permille) << k;
+    EXPECT_EQ(a.calibration.ops[k].launch_nanoseconds, b.calibration.ops[k].launch_nanoseconds) << k;
+    EXPECT_EQ(a.calibration.ops[k].nanoseconds, b.calibration.ops[k].nanoseconds) << k;
+  }
+}
+
+TEST(ProfileFile, SurvivesItsText) {
+  for (const DeviceProfile& device : device_profiles())
+    for (uint32_t seed = 0; seed < 5; ++seed) {
+      const DeviceProfile p = random_profile(device.name, seed);
+      const std::string text = profile_to_json(p);
+      const auto read = profile_from_json(text);
+      ASSERT_TRUE(read) << read.error().message;
+      expect_equal(p, *read);
+      EXPECT_EQ(profile_to_json(*read), text);
+      EXPECT_STRNE(read->source, device.source);
+      EXPECT_EQ(std::string(read->source).find("the reserve too") != std::string::npos, p.reserve_bytes != device.reserve_bytes);
+    }
+}
+
+// Files that were written before these shares existed keep the prices that they had.
+TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
+  DeviceProfile p = *find_device("h100");
+  p.calibration.threads = 1, p.calibration.step_nanoseconds = 1;
+  ASSERT_GT(p.attention_permille, 0u);
+  p.attention_permille = 0, p.wgmma_permille = 1000;   // not written
+  const std::string text = profile_to_json(p);
+  EXPECT_EQ(text.find("attention_permille"), text.npos);
+  EXPECT_EQ(text.find("wgmma_permille"), text.npos);
+  const auto read = profile_from_json(text);
+  ASSERT_TRUE(read) << read.error().message;
+  const Cost cost{1000000000000, 1000000};
+  for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient})
+    EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost), op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
+}
+
+// `from` stands once in the text.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  EXPECT_EQ(text.find(from), text.rfind(from)) << from;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << text;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+const std::string good = R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", "reserve_bytes": 1234567,
+ "launch_nanoseconds": 5000, "product_permille": 700, "stream_permille": 800, "step_nanoseconds": 123456,
+ "ops": {"linear": {"permille": 650, "launch_nanoseconds": 4000, "nanoseconds": 1000},
+  "add": {"permille": 1900, "launch_nanoseconds": 1, "nanoseconds": 10}}})";
+
+std::string refusal(const std::string& text) {
+  const auto read = profile_from_json(text);
+  EXPECT_FALSE(read) << text;
+  if (read) return "";
+  EXPECT_EQ(read.error().code, Code::corrupt) << read.error().message;
+  EXPECT_EQ(read.error().message.find('\n'), std::string::npos) << read.error().message;
+  return read.error().message;
+}
+
+TEST(ProfileFile, BadFiguresAreRefusedByName) {
+  ASSERT_TRUE(profile_from_json(good));
+  const std::pair<const char*, const char*> figures[] = {
+      {"\"threads\": 2", "threads"}, {"\"reserve_bytes\": 1234567", "reserve_bytes"}, {"\"launch_nanoseconds\": 5000", "launch_nanoseconds"},
+      {"\"product_permille\": 700", "product_permille"}, {"\"stream_permille\": 800", "stream_permille"},
+      {"\"step_nanoseconds\": 123456", "step_nanoseconds"}, {"\"permille\": 650", "permille"}, {"\"launch_nanoseconds\": 4000", "launch_nanoseconds"}, {"\"nanoseconds\": 1000", "nanoseconds"}};
+  for (const auto& [text, name] : figures) {
+    const std::string key = std::string("\"") + name + "\": ";
+    for (const char* bad : {"0", "-1", "1e30", "99999999999999999999", "9223372036854775807", "0.5", "2.0", "\"many\"", "null",
+                            "true", "[1]", "{}", "NaN", "Infinity", "1e999"}) {
+      const std::string message = refusal(with(good, text, key + bad));
+      // What is no JSON has a line and a column instead.
+      EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos) << message;
+    }
+    const std::string without = with(good, text, "\"other\": 1");
+    if (key != "\"reserve_bytes\": ") refusal(without);
+    else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);   // not measured there
+  }
+  EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""), std::string::npos);
+  EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));
+}
+
+TEST(ProfileFile, WhatIsNoProfileIsRefused) {
+  EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"h100\"", "\"abacus\"")).find("abacus"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"add\"", "\"attention_is_all\"")).find("attention_is_all"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"fp32\"", "\"fp8\"")).find("fp8"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "{\"permille\": 650, \"launch_nanoseconds\": 4000, \"nanoseconds\": 1000}", "[[[[{}]]]]")).find("linear"), std::string::npos);
+  refusal(with(good, "\"add\"", "\"linear\""));   // twice
+  for (const char* text : {"", "{}", "[]", "null", "7", "\"stowage-profile\"", "profile", "{\"format\": {\"format\": \"stowage-profile\"}}"})
+    refusal(text);
+  refusal(with(good, good.substr(good.find("{\"linear\"")), "[]}"));
+  refusal(good + good);
+  std::string nested;
+  for (int i = 0; i < 1000; ++i) nested += "{\"ops\":";
+  refusal(nested);
+  for (size_t size = 0; size < good.size(); ++size) refusal(good.substr(0, size));
+}
+
+}  // namespace
+}  // namespace stw

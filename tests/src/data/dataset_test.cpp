@@ -1,0 +1,550 @@
+#include "src/data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "src/base/hash.h"
+#include "tests/src/small_models.h"
+#include "tests/src/temporary_directory.h"
+
+namespace stw::dataset_test {
+namespace {
+
+using Part = Dataset::Part;
+
+template <class Token>
+std::string little_endian(const std::vector<uint32_t>& tokens) {
+  std::string bytes;
+  for (const uint32_t token : tokens)
+    for (size_t byte = 0; byte < sizeof(Token); ++byte) bytes.push_back(static_cast<char>(token >> (8 * byte)));
+  return bytes;
+}
+
+DatasetOptions options_of(const std::string& path, int64_t vocabulary) {
+  DatasetOptions options;
+  options.path = path;
+  options.vocabulary = vocabulary;
+  return options;
+}
+
+std::string refusal(const DatasetOptions& options) {
+  auto dataset = Dataset::open(options);
+  EXPECT_FALSE(dataset);
+  return dataset ? "" : dataset.error().message;
+}
+
+TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
+  TemporaryDirectory folder;
+  std::string text;
+  for (int index = 0; index < 1005; ++index) text.push_back(static_cast<char>(index * 7));
+  put_file(folder / "text.txt", text);
+  auto dataset = Dataset::open(options_of(folder / "text.txt", 256));
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  EXPECT_EQ(dataset->tokens(Part::training), 905u);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 100u);
+  int32_t tokens[5], targets[5];
+  for (const auto& [part, first] : {std::pair(Part::training, 0), std::pair(Part::evaluation, 905)}) {
+    for (uint64_t start = 0; start < dataset->tokens(part) - 5; ++start) {
+      ASSERT_TRUE(dataset->read(part, start, 5, {tokens, targets}));
+      for (uint64_t index = 0; index < 5; ++index) {
+        ASSERT_EQ(tokens[index], static_cast<unsigned char>(text[first + start + index]));
+        ASSERT_EQ(targets[index], static_cast<unsigned char>(text[first + start + index + 1]));
+      }
+    }
+    // The last window ends with the part: training never sees a held-out token.
+    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, {tokens, targets}).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, {tokens, targets}).error().code, Code::bad_argument);
+  }
+}
+
+TEST(Dataset, TokenFilesOfBothWidths) {
+  TemporaryDirectory folder;
+  std::vector<uint32_t> tokens(20000);
+  for (size_t index = 0; index < tokens.size(); ++index) tokens[index] = static_cast<uint32_t>(index * 3 % 60000);
+  put_file(folder / "a.bin", little_endian<uint16_t>(tokens));
+  put_file(folder / "b.bin", little_endian<uint32_t>(tokens));
+  const int64_t sequence = 9000;  // more than one piece of reading
+  std::vector<int32_t> read_tokens(sequence), read_targets(sequence);
+  for (const auto& [name, vocabulary] : {std::pair("a.bin", 65536), std::pair("b.bin", 65537)}) {
+    auto options = options_of(folder / name, vocabulary);
+    options.evaluation_fraction = 0;
+    auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_EQ(dataset->tokens(Part::training), tokens.size());
+    EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
+    EXPECT_TRUE(dataset->check_windows(Part::training, sequence));
+    ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, {read_tokens.data(), read_targets.data()}));
+    for (int64_t index = 0; index < sequence; ++index) {
+      ASSERT_EQ(read_tokens[index], static_cast<int32_t>(tokens[10999 + index]));
+      ASSERT_EQ(read_targets[index], static_cast<int32_t>(tokens[11000 + index]));
+    }
+  }
+}
+
+TEST(Dataset, ASeparateEvaluationFile) {
+  TemporaryDirectory folder;
+  put_file(folder / "train.txt", "0123456789");
+  put_file(folder / "eval.txt", "abc");
+  auto options = options_of(folder / "train.txt", 256);
+  options.evaluation_path = folder / "eval.txt";
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->tokens(Part::training), 10u);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 3u);
+  const Dataset moved = std::move(*dataset);
+  int32_t tokens[2], targets[2];
+  ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, {tokens, targets}));
+  EXPECT_EQ(targets[1], 'c');
+  EXPECT_TRUE(moved.check_windows(Part::evaluation, 2));
+  EXPECT_EQ(moved.check_windows(Part::evaluation, 3).error().message,
+            (folder / "eval.txt") +
+                ": the held-out part needs at least 4 tokens (a window of 3 and one target more), found 3");
+  options.evaluation_path = folder / "none";
+  EXPECT_FALSE(Dataset::open(options));
+}
+
+TEST(Dataset, ErrorsSayWhatWasFound) {
+  TemporaryDirectory folder;
+  put_file(folder / "empty.txt", "");
+  EXPECT_EQ(refusal(options_of(folder / "empty.txt", 256)),
+            (folder / "empty.txt") + ": expected tokens, found an empty file");
+  put_file(folder / "odd.bin", "abc");
+  EXPECT_EQ(refusal(options_of(folder / "odd.bin", 256)),
+            (folder / "odd.bin") + ": expected a multiple of 2 bytes (uint16 tokens), found 3");
+  std::vector<uint32_t> tokens(9000, 5);
+  tokens[8999] = 300;
+  put_file(folder / "large.bin", little_endian<uint16_t>(tokens));
+  EXPECT_EQ(refusal(options_of(folder / "large.bin", 300)),
+            (folder / "large.bin") + ": token 8999 is 300, expected less than the vocabulary of 300");
+  EXPECT_TRUE(Dataset::open(options_of(folder / "large.bin", 301)));
+  put_file(folder / "huge.bin", little_endian<uint32_t>({0xFFFFFFFF}));
+  EXPECT_NE(refusal(options_of(folder / "huge.bin", 70000)).find("token 0 is 4294967295"), std::string::npos);
+  put_file(folder / "text.txt", "ab\xff");
+  EXPECT_NE(refusal(options_of(folder / "text.txt", 128)).find("token 2 is 255"), std::string::npos);
+  EXPECT_NE(refusal(options_of(folder / "none.txt", 256)).find("No such file"), std::string::npos);
+  EXPECT_FALSE(Dataset::open(options_of(folder.path(), 256)));
+  auto options = options_of(folder / "text.txt", 256);
+  for (const double fraction : {-0.1, 1.1, std::nan("")}) {
+    options.evaluation_fraction = fraction;
+    EXPECT_NE(refusal(options).find("evaluation fraction"), std::string::npos);
+  }
+  EXPECT_NE(refusal(options_of(folder / "text.txt", 0)).find("vocabulary"), std::string::npos);
+  EXPECT_NE(refusal(options_of(folder / "text.txt", int64_t{1} << 31)).find("vocabulary"), std::string::npos);
+}
+
+TEST(Dataset, PartsThatAreTooShort) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(100, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
+  ASSERT_TRUE(dataset);
+  EXPECT_TRUE(dataset->check_windows(Part::evaluation, 9));
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("held-out part needs at least 11 tokens"),
+            std::string::npos);
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("found 10"), std::string::npos);
+  EXPECT_NE(dataset->check_windows(Part::training, 90).error().message.find("training part needs at least 91 tokens"),
+            std::string::npos);
+  EXPECT_EQ(dataset->check_windows(Part::training, 0).error().code, Code::bad_argument);
+}
+
+TEST(Dataset, AFileThatChangesIsNoticed) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(100, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 128));
+  ASSERT_TRUE(dataset);
+  int32_t tokens[9], targets[9];
+  std::filesystem::resize_file(folder / "a.txt", 50);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::io_error);
+  put_file(folder / "a.txt", std::string(100, '\xff'));
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::corrupt);
+}
+
+TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(110, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
+  ASSERT_TRUE(dataset);
+  // 99 training tokens and windows of 4: 95 starts.
+  std::vector<int> counts(95);
+  const int draws = 95000;
+  for (int draw = 0; draw < draws; ++draw) {
+    const uint64_t start = dataset->training_start(1337, draw / 16, draw / 16 * 16, draw % 16, 4);
+    ASSERT_LT(start, counts.size());
+    ++counts[start];
+  }
+  double chi_square = 0;
+  for (const int count : counts) chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  EXPECT_GT(chi_square, 50);   // 94 degrees of freedom: mean 94, deviation 13.7
+  EXPECT_LT(chi_square, 150);
+  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
+  for (uint32_t index = 0; index < 6; ++index) {
+    EXPECT_EQ(dataset->training_start(1337, index / 2, index / 2 * 2, index % 2, 4), training[index]);
+    EXPECT_EQ(dataset->evaluation_start(index / 2, 2, index % 2, 4), evaluation[index]);
+  }
+  std::set<uint64_t> starts;
+  for (uint64_t high : {0, 1})
+    for (uint32_t sample : {0, 1})
+      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, high << 33, sample, 4));
+  EXPECT_GT(starts.size(), 5u);
+  for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
+}
+
+TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
+  TemporaryDirectory folder;
+  for (const int size : {2, 4, 5, 6, 9, 10, 23}) {
+    std::string text;
+    for (int i = 0; i < size; ++i) text.push_back(static_cast<char>(100 + i));
+    put_file(folder / "a.txt", text);
+    DatasetOptions options = options_of(folder / "a.txt", 256);
+    options.evaluation_fraction = 1;
+    options.in_order = true;
+    options.sequence = 4;
+    auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_TRUE(dataset->check_windows(Part::evaluation, 4));
+    EXPECT_EQ(dataset->check_windows(Part::evaluation, 5).error().code, Code::bad_state);
+    ASSERT_EQ(dataset->evaluation_windows(), static_cast<uint64_t>(size - 1 + 3) / 4);
+    int next = 101;
+    for (uint32_t window = 0; window < dataset->evaluation_windows(); ++window) {
+      int32_t tokens[4], targets[4];
+      const uint64_t start = dataset->evaluation_start(window / 2, 2, window % 2, 4);
+      ASSERT_EQ(start, 4 * window);
+      ASSERT_TRUE(dataset->read(Part::evaluation, start, 4, {tokens, targets}));
+      for (int i = 0; i < 4; ++i) {
+        if (next < 100 + size) {
+          ASSERT_EQ(tokens[i] + 1, targets[i]);
+          ASSERT_EQ(targets[i], next++);
+        } else {
+          ASSERT_EQ(targets[i], kernels::ignored_target);
+        }
+      }
+    }
+    EXPECT_EQ(next, 100 + size);
+    int32_t tokens[4], targets[4];
+    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), 4, {tokens, targets}).error().code, Code::bad_argument);
+  }
+  put_file(folder / "a.txt", "a");
+  DatasetOptions options = options_of(folder / "a.txt", 256);
+  options.evaluation_fraction = 1;
+  options.in_order = true;
+  options.sequence = 4;
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->check_windows(Part::evaluation, 4).error().code, Code::corrupt);
+  options.masking.rate = 0.5;
+  EXPECT_NE(refusal(options).find("in order"), std::string::npos);
+}
+
+// ---- marks ----------------------------------------------------------------------------------------------------------
+
+// Documents of 1 to 9 tokens with numbers of their own; about half of all tokens are targets, some first ones among them.
+struct Examples {
+  std::vector<uint32_t> tokens;
+  std::string marks;
+  std::vector<uint64_t> begins;
+};
+Examples examples(size_t documents) {
+  Examples e;
+  uint32_t x = 7;
+  const auto next = [&] { return (x = x * 1664525 + 1013904223) >> 20; };
+  for (size_t d = 0; d < documents; ++d) {
+    e.begins.push_back(e.tokens.size());
+    for (uint32_t i = 0, length = 1 + next() % 9; i < length; ++i) {
+      e.tokens.push_back(static_cast<uint32_t>(e.tokens.size()));
+      e.marks.push_back(static_cast<char>((next() % 2 ? mark_target : 0) | (i == 0 ? mark_begin : 0)));
+    }
+  }
+  return e;
+}
+
+DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e, int64_t sequence = 20) {
+  put_file(folder / "tokens.bin", little_endian<uint16_t>(e.tokens));
+  put_file(folder / "marks", e.marks);
+  DatasetOptions options = options_of(folder / "tokens.bin", 65536);
+  options.marks_path = folder / "marks";
+  options.sequence = sequence;
+  return options;
+}
+
+// The windows of documents [first, last) by another way: a document opens one where it is not whole in the one that is open.
+std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, uint64_t sequence) {
+  std::vector<uint64_t> list;
+  for (size_t d = 0; d < e.begins.size(); ++d) {
+    const uint64_t begin = e.begins[d], document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+    if (begin < first || begin >= end) continue;
+    if (list.empty() || document_end - first - list.back() > sequence + 1) list.push_back(begin - first);
+  }
+  return list;
+}
+
+// Whatever a run is trained on is known again: by files of tokens, marks and labels, in this order.
+TEST(Dataset, ContentIsTheHashOfItsFiles) {
+  TemporaryDirectory folder;
+  const Examples e = examples(4000);   // more than are read at once
+  auto options = marked(folder, e);
+  const auto hash_of = [](const std::string& bytes) { return hash64(bytes.data(), bytes.size()); };
+  const std::string tokens = little_endian<uint16_t>(e.tokens), labels = little_endian<uint32_t>(std::vector<uint32_t>(e.begins.size(), 2));
+  EXPECT_EQ(Dataset::open(options)->content_hash(), hash_of(tokens + e.marks));
+  put_file(folder / "labels", labels);
+  options.labels_path = folder / "labels", options.label_count = 3;
+  EXPECT_EQ(Dataset::open(options)->content_hash(), hash_of(tokens + e.marks + labels));
+  EXPECT_EQ(Dataset::open(options_of(folder / "tokens.bin", 65536))->content_hash(), hash_of(tokens));
+}
+
+TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
+  TemporaryDirectory folder;
+  const Examples e = examples(2000);   // more tokens than are read at once
+  const uint64_t all = e.tokens.size();
+  for (const int64_t sequence : {1, 7, 30, 4500, 20000}) {
+    auto dataset = Dataset::open(marked(folder, e, sequence));
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_TRUE(dataset->has_documents());
+    const uint64_t end = dataset->tokens(Part::training);
+    EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
+    // No other document is nearer to where the tenth begins, in tokens that windows have.
+    std::vector<int64_t> before = {0};
+    for (size_t d = 0; d < e.begins.size(); ++d)
+      before.push_back(before.back() + std::min<int64_t>(static_cast<int64_t>((d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]), sequence + 1));
+    const int64_t wanted = before.back() - before.back() / 10;
+    const auto first = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), end) - e.begins.begin());
+    for (size_t d = 0; d < e.begins.size(); ++d) EXPECT_LE(std::abs(before[first] - wanted), std::abs(before[d] - wanted));
+    EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
+    EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
+    std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
+    for (const auto& [part, first, count] : {std::tuple{Part::training, uint64_t{0}, end}, {Part::evaluation, end, all - end}}) {
+      EXPECT_TRUE(dataset->check_windows(part, sequence));
+      EXPECT_EQ(dataset->check_windows(part, sequence + 1).error().code, Code::bad_state);
+      const std::vector<uint64_t> starts = windows(e, first, first + count, static_cast<uint64_t>(sequence));
+      const uint64_t step = sequence < 100 ? 1 : 977;
+      for (uint64_t start = 0; start < count; start += step) {
+        ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
+        const auto after = std::upper_bound(starts.begin(), starts.end(), start);
+        const uint64_t own = (after == starts.end() ? count : *after) - start;
+        int32_t position = 0;
+        for (uint64_t i = 0; i < static_cast<uint64_t>(sequence); ++i) {
+          const uint64_t at = first + (start + i) % count, next = first + (start + i + 1) % count;
+          position = i == 0 || e.marks[at] & mark_begin ? 0 : position + 1;
+          ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at])) << start << " + " << i;
+          ASSERT_EQ(positions[i], position) << start << " + " << i;
+          ASSERT_EQ(targets[i], e.marks[next] == mark_target && i + 1 < own ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
+        }
+      }
+      EXPECT_EQ(dataset->read(part, count, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
+    }
+  }
+}
+
+TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
+  TemporaryDirectory folder;
+  const Examples e = examples(400);
+  constexpr int64_t sequence = 20;
+  auto dataset = Dataset::open(marked(folder, e, sequence));
+  ASSERT_TRUE(dataset);
+  const uint64_t end = dataset->tokens(Part::training), count = dataset->training_windows();
+  std::vector<std::vector<uint64_t>> passes(3);
+  for (uint64_t k = 0; k < 3 * count; ++k) passes[k / count].push_back(dataset->training_start(1337, k / 6, k / 6 * 6, static_cast<uint32_t>(k % 6), sequence));
+  EXPECT_NE(passes[0], passes[1]);
+  EXPECT_NE(passes[1], passes[2]);
+  int32_t tokens[sequence], targets[sequence];
+  for (std::vector<uint64_t>& starts : passes) {
+    std::vector<int> learned(end);
+    for (const uint64_t start : starts) {
+      ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
+      for (const int32_t target : targets)
+        if (target >= 0) ++learned[static_cast<size_t>(target)];   // tokens are numbered
+    }
+    for (uint64_t i = 0; i < end; ++i) ASSERT_EQ(learned[i], e.marks[i] == mark_target) << i;
+    std::sort(starts.begin(), starts.end());
+    EXPECT_EQ(starts, windows(e, 0, end, sequence));
+  }
+  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  const uint64_t numbers[] = {4, 59, 79, 1, 14, 63};
+  const std::vector<uint64_t> all = windows(e, 0, end, sequence);
+  for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6000000, k, sequence), all[numbers[k]]) << count;
+  const std::vector<uint64_t> held_out = windows(e, end, e.tokens.size(), sequence);
+  for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
+}
+
+// A checkpoint knows how many samples there were, not only how many batches.
+TEST(Marks, AnotherBatchGoesOnBehindTheLastSample) {
+  using namespace testing_tools;
+  constexpr uint64_t seed = 17;
+  constexpr int64_t sequence = 20;
+  TemporaryDirectory folder;
+  Examples e = examples(100);
+  for (uint32_t& token : e.tokens) token %= static_cast<uint32_t>(small_vocabulary);
+  DatasetOptions o = marked(folder, e, sequence);
+  o.vocabulary = small_vocabulary;
+  auto dataset = Dataset::open(o);
+  ASSERT_TRUE(dataset);
+  const auto model = model_of(small_gpt2());
+  const auto planned = [&](int64_t batch) {
+    Request r = request_for(batch, sequence, 1);
+    r.inputs.positions = true;
+    return plan_for(*model, r);
+  };
+  Schedule schedule;
+  schedule.rate = 1e-2, schedule.total = 9;
+  OpenTrainer fours(model, planned(4));
+  const std::string checkpoint = folder / "checkpoint.stw";
+  ASSERT_TRUE(fours->run(*dataset, seed, 3, schedule, {}));
+  ASSERT_TRUE(fours->save(checkpoint));
+  OpenTrainer sixes(model, planned(6)), expected(model, planned(6));
+  ASSERT_TRUE(sixes->restore(checkpoint) && expected->restore(checkpoint));
+  ASSERT_TRUE(sixes->run(*dataset, seed, 4, schedule, {}));
+  ASSERT_TRUE(expected->step([&](uint64_t sample, const SampleRows& rows) {
+    return dataset->read(Dataset::Part::training, dataset->training_start(seed, 3, 3 * 4, static_cast<uint32_t>(sample), sequence), sequence, rows);
+  }, 6, schedule.at(3)));
+  EXPECT_EQ(differences(sixes.state(), expected.state()), "");
+  EXPECT_EQ(sixes->progress().samples, 18u);
+}
+
+// A document's label stands at its last token, as far as the window has it, and nowhere else.
+TEST(Labels, StandAtTheEndOfTheirDocuments) {
+  TemporaryDirectory folder;
+  const Examples e = examples(600);
+  std::vector<uint32_t> labels;
+  for (size_t d = 0; d < e.begins.size(); ++d) labels.push_back(d % 11 == 5 ? no_label : static_cast<uint32_t>(d % 1000));
+  put_file(folder / "labels", little_endian<uint32_t>(labels));
+  for (const double held_out : {0.0, 0.1, 1.0})
+    for (const int64_t sequence : {1, 7, 30, 4500}) {
+      DatasetOptions options = marked(folder, e, sequence);
+      options.labels_path = folder / "labels";
+      options.label_count = 1000;
+      options.evaluation_fraction = held_out;
+      auto dataset = Dataset::open(options);
+      ASSERT_TRUE(dataset) << dataset.error().message;
+      EXPECT_EQ(dataset->label_count(), 1000);
+      const uint64_t end = dataset->tokens(Part::training);
+      EXPECT_EQ(end == 0, held_out == 1);
+      EXPECT_EQ(end == e.tokens.size(), held_out == 0);
+      std::vector<int32_t> tokens(static_cast<size_t>(sequence)), targets(tokens.size()), positions(tokens.size());
+      std::vector<int> seen(e.begins.size());
+      for (const Part part : {Part::training, Part::evaluation}) {
+        const uint64_t windows = part == Part::training ? dataset->training_windows() : dataset->evaluation_windows();
+        const uint64_t first = part == Part::training ? 0 : end;
+        for (uint64_t k = 0; k < windows; ++k) {
+          const uint64_t start = part == Part::training ? dataset->training_start(1, 0, 0, static_cast<uint32_t>(k), sequence)
+                                                        : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
+          ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
+          std::vector<int32_t> wanted(tokens.size(), -100);
+          auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) - e.begins.begin());
+          ASSERT_EQ(e.begins[d], first + start);
+          const uint64_t part_end = part == Part::training ? end : e.tokens.size();
+          for (bool is_first = true; d < e.begins.size() && e.begins[d] < part_end; ++d, is_first = false) {
+            const uint64_t document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+            const uint64_t last = document_end - 1 - first - start;   // in the window
+            if (last >= static_cast<uint64_t>(sequence) && !is_first) break;
+            wanted[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] = labels[d] == no_label ? -100 : static_cast<int32_t>(labels[d]);
+            ++seen[d];
+            if (last >= static_cast<uint64_t>(sequence)) break;
+          }
+          ASSERT_EQ(targets, wanted) << sequence << ", window " << k;
+          for (size_t i = 0; i < tokens.size(); ++i) {
+            const uint64_t at = first + (start + i) % (part_end - first);
+            ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at]));
+            ASSERT_EQ(positions[i], i == 0 || e.marks[at] & mark_begin ? 0 : positions[i - 1] + 1);
+          }
+        }
+      }
+      for (const int times : seen) ASSERT_EQ(times, 1);
+      if (held_out == 0.1 && sequence > 1) {   // in the middle of a document
+        EXPECT_EQ(dataset->read(Part::training, 1, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
+      }
+    }
+}
+
+TEST(Labels, ThatDoNotFitAreRefused) {
+  TemporaryDirectory folder;
+  const Examples e = examples(30);
+  auto options = [&](const std::vector<uint32_t>& labels) {
+    put_file(folder / "labels", little_endian<uint32_t>(labels));
+    DatasetOptions o = marked(folder, e);
+    o.labels_path = folder / "labels";
+    o.label_count = 5;
+    return o;
+  };
+  std::vector<uint32_t> labels(e.begins.size(), 4);
+  EXPECT_TRUE(Dataset::open(options(labels)));
+  labels[3] = 5;
+  EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": label 3 is 5, expected less than 5");
+  labels.pop_back();
+  EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": expected " + std::to_string(4 * e.begins.size()) + " bytes, a label for each document, found " + std::to_string(4 * e.begins.size() - 4));
+  auto o = options(std::vector<uint32_t>(e.begins.size(), 0));
+  o.label_count = 0;
+  EXPECT_NE(refusal(o).find("label count"), std::string::npos);
+  o.label_count = 5;
+  o.marks_path.clear();
+  EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
+}
+
+Examples of_lengths(const std::vector<size_t>& lengths) {
+  Examples e;
+  for (const size_t length : lengths) {
+    e.begins.push_back(e.tokens.size());
+    e.marks += static_cast<char>(mark_begin) + std::string(length - 1, static_cast<char>(mark_target));
+    e.tokens.resize(e.tokens.size() + length);
+  }
+  return e;
+}
+
+// A tenth is one of what windows have: a document that they cut counts as what is left of it.
+TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
+  TemporaryDirectory folder;
+  constexpr int64_t sequence = 20;
+  const auto trained = [&](const std::vector<size_t>& lengths) {
+    auto dataset = Dataset::open(marked(folder, of_lengths(lengths), sequence));
+    return dataset ? dataset->tokens(Part::training) : 0;
+  };
+  std::vector<size_t> lengths(41, 10);
+  EXPECT_EQ(trained(lengths), 370u);
+  lengths[0] = 100'000;                     // the short ones behind it were all held out
+  EXPECT_EQ(trained(lengths), 100'360u);    // 42.1 of 421 tokens, to the nearest document
+  lengths[0] = 10, lengths[40] = 100'000;   // counts 21: the cut, 42 from the end, falls between two others
+  EXPECT_EQ(trained(lengths), 380u);
+  EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);   // does not begin with the long one, where the cut is nearer to the last
+  EXPECT_EQ(trained({5, 5, 5, 5, 3000}), 20u);
+}
+
+TEST(Marks, ThatDoNotFitAreRefused) {
+  TemporaryDirectory folder;
+  const Examples good = examples(30);
+  EXPECT_TRUE(Dataset::open(marked(folder, good)));
+  Examples e = good;
+  e.marks.pop_back();
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected " + std::to_string(e.tokens.size()) + " bytes, a mark for each token, found " +
+                                            std::to_string(e.tokens.size() - 1));
+  e = good;
+  e.marks[5] = 8;
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": mark 5 is 8, expected at most 7");
+  e = good;
+  e.marks[0] = mark_target;
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected that the first token begins a document");
+  auto options = marked(folder, good);
+  options.document_end = 3;
+  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  options = marked(folder, good);
+  options.evaluation_path = options.path;
+  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  options = marked(folder, good);
+  options.marks_path = folder / "none";
+  EXPECT_NE(refusal(options).find("No such file"), std::string::npos);
+  EXPECT_EQ(Dataset::open(marked(folder, of_lengths({5, 5})))->tokens(Part::training), 5u);
+  // One document cannot be cut: all of it is trained on.
+  e = good;
+  for (char& mark : e.marks) mark = mark_target;
+  e.marks[0] = mark_begin;
+  auto dataset = Dataset::open(marked(folder, e));
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
+  EXPECT_TRUE(dataset->check_windows(Part::training, 20));
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 20).error().message.find("too few documents"), std::string::npos);
+  EXPECT_NE(refusal(marked(folder, good, 0)).find("sequence"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stw::dataset_test

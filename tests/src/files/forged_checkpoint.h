@@ -1,0 +1,22 @@
+// Checkpoints that no trainer has written, with the hashes that go with them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/files/checkpoint_file.h"
+
+namespace stw::testing_tools {
+
+// One with other fields, and all else as it was.
+inline Status write_with_fields(const CheckpointReader& from, const Json& fields, const std::string& path) {
+  STW_ASSIGN(writer, CheckpointWriter::create(path, fields, from.sections()));
+  for (const CheckpointSection& section : from.sections()) {
+    STW_ASSIGN(in, from.section(section.name, section.bytes));
+    std::vector<std::byte> bytes(section.bytes);
+    STW_TRY(in.read(bytes));
+    STW_TRY(writer.write(bytes));
+  }
+  return writer.finish();
+}
+
+}  // namespace stw::testing_tools

@@ -147,8 +147,9 @@ STW_API const char *stw_status_name(stw_status status) STW_NOEXCEPT;
 /* The kind of work in progress. Each comment gives the unit of `done` and `total`, and the calls. */
 enum {
   STW_WORK_NONE = 0,            /* no call is in progress */
-  STW_WORK_PLAN = 1,            /* NONE: stw_plan_create, _longest_sequence, stw_trainer_replan. `done` counts
-                                   the candidates that the search has examined */
+  STW_WORK_PLAN = 1,            /* NONE: stw_plan_create, _longest_sequence, _frontier_watched,
+                                   _picture_watched, stw_trainer_replan. `done` counts the candidates that the search has
+                                   examined */
   STW_WORK_OPEN_DATASET = 2,    /* BYTES of the dataset's files: stw_dataset_open */
   STW_WORK_CREATE_TRAINER = 3,  /* BYTES written, of the arena and of parameters as fp32:
                                    stw_trainer_create */
@@ -158,7 +159,7 @@ enum {
   STW_WORK_CALIBRATE = 7,       /* NONE: stw_trainer_calibrate, _timeline */
   STW_WORK_SAVE = 8,            /* BYTES of the checkpoint: stw_trainer_save */
   STW_WORK_RESTORE = 9,         /* BYTES of the checkpoint that have been checked: stw_trainer_restore */
-  STW_WORK_EXPORT = 10          /* BYTES of weights: stw_trainer_export_model */
+  STW_WORK_EXPORT = 10          /* BYTES of weights: stw_trainer_export_model, stw_model_export_watched */
 };
 enum { STW_UNIT_NONE = 0, STW_UNIT_BYTES = 1, STW_UNIT_MICRO_STEPS = 2, STW_UNIT_SAMPLES = 3 };
 enum { STW_SET_INTERVAL = 1 };
@@ -193,8 +194,8 @@ typedef struct stw_watch_options {
 } stw_watch_options;
 
 /* Creates a watch. One watch serves the calls on a plan, a dataset and a trainer, one call at a time. To use
- * it, put it into stw_plan_options, stw_dataset_options or stw_trainer_options. A trainer keeps using its
- * watch for all later calls.
+ * it, put it into stw_plan_options, stw_dataset_options or stw_trainer_options, or pass it to an entry whose
+ * name ends with _watched. A trainer keeps using its watch for all later calls.
  * Guarantees: a cancel ends the call in progress that uses the watch. The call returns STW_CANCELLED and
  * otherwise acts as if it had failed: outputs are NULL, no file has been replaced, and a trainer keeps the
  * state that it had. On a CPU a cancel takes effect within one task of an op, that is, within some
@@ -202,8 +203,8 @@ typedef struct stw_watch_options {
  * two. The call still waits until the file system has made durable the data that it was given. A step that
  * has begun to update parameters ends as if there had been no cancel, and so does a step whose gradient hook
  * has returned; the cancel then stops the next call. When no call is in progress, a cancel stops the next
- * call, once, so that no cancel is lost. Saving, restoring and exporting a trainer are different: only a
- * cancel that comes during them stops them.
+ * call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a cancel that
+ * comes during them stops them.
  * Owner: the caller; the watch must outlive the objects that use it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_watch_create(stw_watch **out, const stw_watch_options *options,
                                     stw_error *error) STW_NOEXCEPT;
@@ -469,6 +470,10 @@ STW_API const char *stw_model_label_at(const stw_model *model, size_t index) STW
  * folder has adapters or shards. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_export(const stw_model *model, const char *folder,
                                     stw_error *error) STW_NOEXCEPT;
+/* As stw_model_export, with a watch that reports the bytes of weights that have been written; NULL: none.
+ * Errors: also STW_CANCELLED. Thread: any, but one call at a time for each watch. Since: 0.1 */
+STW_API stw_status stw_model_export_watched(const stw_model *model, const char *folder, stw_watch *watch,
+                                            stw_error *error) STW_NOEXCEPT;
 /* The name of the index-th preset, which lives for ever; NULL past the last one. Thread: any. Since: 0.1 */
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
 
@@ -766,6 +771,12 @@ typedef struct stw_frontier_point {
  * out[0].struct_size is not a multiple of 8. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_frontier(const stw_plan *plan, stw_frontier_point *out, size_t capacity,
                                      size_t *count, stw_error *error) STW_NOEXCEPT;
+/* As stw_plan_frontier, with a watch; NULL: none. The search runs once for each of up to 1000 points, so the
+ * call can take some hundred times as long as stw_plan_create. Errors: also STW_CANCELLED; `*count` is then
+ * unchanged. Thread: any, but one call at a time for each watch. Since: 0.1 */
+STW_API stw_status stw_plan_frontier_watched(const stw_plan *plan, stw_frontier_point *out, size_t capacity,
+                                             size_t *count, stw_watch *watch,
+                                             stw_error *error) STW_NOEXCEPT;
 /* Finds the longest sequence, in tokens, that fits with these options; it is at most the model's positions.
  * options.sequence is ignored. Errors: those of stw_plan_create; STW_OVER_BUDGET if not even one token fits.
  * Thread: any. Since: 0.1 */
@@ -833,6 +844,12 @@ enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
  * Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_picture(const stw_plan *plan, uint32_t kind, char *out, size_t capacity,
                                     size_t *needed, stw_error *error) STW_NOEXCEPT;
+/* As stw_plan_picture, with a watch; NULL: none. The chart of speed against memory in HTML is a frontier of
+ * 40 points. Errors: also STW_CANCELLED; nothing is then written. Thread: any, but one call at a time for each
+ * watch. Since: 0.1 */
+STW_API stw_status stw_plan_picture_watched(const stw_plan *plan, uint32_t kind, char *out, size_t capacity,
+                                            size_t *needed, stw_watch *watch,
+                                            stw_error *error) STW_NOEXCEPT;
 /* The number of buffers in the arena during a step; 0 for NULL. Thread: any. Since: 0.1 */
 STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
 /* Describes the index-th buffer. Its name lives as long as the plan. Errors: STW_BAD_ARGUMENT past the last

@@ -327,8 +327,8 @@ class Model {
     return detail::names([&](size_t index) { return stw_model_label_at(get(), index); });
   }
   /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
-  void export_to(const std::filesystem::path& folder) const {
-    detail::check([&](stw_error* error) { return stw_model_export(get(), folder.string().c_str(), error); });
+  void export_to(const std::filesystem::path& folder, stw_watch* watch = nullptr) const {
+    detail::check([&](stw_error* error) { return stw_model_export_watched(get(), folder.string().c_str(), watch, error); });
   }
 
  private:
@@ -391,23 +391,23 @@ class Plan {
     return detail::every<stw_buffer_info>([&](size_t index, auto* out) { return stw_plan_buffer_at(get(), index, out); });
   }
   /// The plans that other budgets would get, by growing peak.
-  std::vector<stw_frontier_point> frontier() const {
+  std::vector<stw_frontier_point> frontier(stw_watch* watch = nullptr) const {
     // The library thins out what does not fit, and tells at most 1000.
     for (size_t capacity = 1024;; capacity *= 2) {
       std::vector<stw_frontier_point> found(capacity, made<stw_frontier_point>());
       size_t count = 0;
-      detail::check([&](stw_error* error) { return stw_plan_frontier(get(), found.data(), capacity, &count, error); });
+      detail::check([&](stw_error* error) { return stw_plan_frontier_watched(get(), found.data(), capacity, &count, watch, error); });
       if (count == capacity) continue;
       found.resize(count);
       return found;
     }
   }
   /// STW_PICTURE_*.
-  std::string picture(uint32_t kind) const {
+  std::string picture(uint32_t kind, stw_watch* watch = nullptr) const {
     size_t size = 0;
-    detail::check([&](stw_error* error) { return stw_plan_picture(get(), kind, nullptr, 0, &size, error); });
+    detail::check([&](stw_error* error) { return stw_plan_picture_watched(get(), kind, nullptr, 0, &size, watch, error); });
     std::string text(size, '\0');
-    detail::check([&](stw_error* error) { return stw_plan_picture(get(), kind, text.data(), size, nullptr, error); });
+    detail::check([&](stw_error* error) { return stw_plan_picture_watched(get(), kind, text.data(), size, nullptr, watch, error); });
     text.pop_back();   // the zero byte
     return text;
   }

@@ -1276,6 +1276,9 @@ internal static unsafe class Abi
     public static extern int stw_model_export(stw_model* model, byte* folder, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_model_export_watched(stw_model* model, byte* folder, stw_watch* watch, stw_error* error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern byte* stw_model_preset_at(UIntPtr index);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
@@ -1309,6 +1312,9 @@ internal static unsafe class Abi
     public static extern int stw_plan_frontier(stw_plan* plan, stw_frontier_point* @out, UIntPtr capacity, UIntPtr* count, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_plan_frontier_watched(stw_plan* plan, stw_frontier_point* @out, UIntPtr capacity, UIntPtr* count, stw_watch* watch, stw_error* error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_plan_longest_sequence(stw_model* model, stw_plan_options* options, ulong* sequence, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
@@ -1322,6 +1328,9 @@ internal static unsafe class Abi
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_plan_picture(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity, UIntPtr* needed, stw_error* error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_plan_picture_watched(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity, UIntPtr* needed, stw_watch* watch, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern UIntPtr stw_plan_buffer_count(stw_plan* plan);

@@ -213,13 +213,17 @@ namespace Stowage
         }
 
         /// <summary>Writes config.json and model.safetensors, adapters added to the matrices they are for.</summary>
-        /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be replaced)</exception>
-        public void Export(string folder)
+        /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be replaced); Cancelled by the watch</exception>
+        public void Export(string folder, Watch watch = null)
         {
             stw_error error = stw_error.Sized();
             using (Held held = Hold())
             using (var texts = new Texts())
-                Errors.Check(stw_model_export((stw_model*)held.Pointer, texts.Of(folder), &error), &error);
+            {
+                int status = stw_model_export_watched((stw_model*)held.Pointer, texts.Of(folder), texts.Of(watch), &error);
+                watch?.TakeFailure()?.Throw();
+                Errors.Check(status, &error);
+            }
         }
 
         /// <summary>Models that need no file.</summary>

@@ -134,17 +134,21 @@ namespace Stowage
         }
 
         /// <summary>The plans that other budgets would get, by growing peak, each faster than all before it.</summary>
-        public IReadOnlyList<FrontierPoint> Frontier()
+        public IReadOnlyList<FrontierPoint> Frontier(Watch watch = null)
         {
             using (Held held = Hold())
+            using (var texts = new Texts())
                 for (int capacity = 1024; ; capacity *= 2)   // the library thins out what does not fit, and tells at most 1000
                 {
                     var told = new stw_frontier_point[capacity];
                     told[0] = stw_frontier_point.Sized();
                     UIntPtr count;
                     stw_error error = stw_error.Sized();
+                    int status;
                     fixed (stw_frontier_point* to = told)
-                        Errors.Check(stw_plan_frontier((stw_plan*)held.Pointer, to, (UIntPtr)capacity, &count, &error), &error);
+                        status = stw_plan_frontier_watched((stw_plan*)held.Pointer, to, (UIntPtr)capacity, &count, texts.Of(watch), &error);
+                    watch?.TakeFailure()?.Throw();
+                    Errors.Check(status, &error);
                     if ((int)count == capacity)
                         continue;
                     Array.Resize(ref told, (int)count);
@@ -153,17 +157,23 @@ namespace Stowage
         }
 
         /// <summary>As a picture, or its buffers as a table.</summary>
-        public string Picture(Picture kind)
+        public string Picture(Picture kind, Watch watch = null)
         {
             UIntPtr size;
             stw_error error = stw_error.Sized();
             using (Held held = Hold())
+            using (var texts = new Texts())
             {
                 var plan = (stw_plan*)held.Pointer;
-                Errors.Check(stw_plan_picture(plan, (uint)kind, null, UIntPtr.Zero, &size, &error), &error);
+                stw_watch* watching = texts.Of(watch);
+                int status = stw_plan_picture_watched(plan, (uint)kind, null, UIntPtr.Zero, &size, watching, &error);
+                watch?.TakeFailure()?.Throw();
+                Errors.Check(status, &error);
                 var text = new byte[(long)size];
                 fixed (byte* to = text)
-                    Errors.Check(stw_plan_picture(plan, (uint)kind, to, size, null, &error), &error);
+                    status = stw_plan_picture_watched(plan, (uint)kind, to, size, null, watching, &error);
+                watch?.TakeFailure()?.Throw();
+                Errors.Check(status, &error);
                 return Encoding.UTF8.GetString(text, 0, text.Length - 1);
             }
         }

@@ -38,7 +38,8 @@ namespace Stowage
         public int? IntervalMilliseconds { get; set; }
     }
 
-    /// <summary>Cancels the long calls that use it, one after the other, and tells how far they are: for PlanOptions, DatasetOptions and TrainerOptions.</summary>
+    /// <summary>Cancels the long calls that use it, one after the other, and tells how far they are: for PlanOptions, DatasetOptions and TrainerOptions,
+    /// for Plan's Frontier and Picture, and for Model's Export.</summary>
     public sealed unsafe class Watch : NativeObject
     {
         private readonly WatchCalls calls;

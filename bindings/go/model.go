@@ -174,13 +174,22 @@ func (m *Model) Labels() []string {
 }
 
 // Export writes config.json and model.safetensors, adapters added to the matrices they are for.
-func (m *Model) Export(folder string) error {
+func (m *Model) Export(folder string) error { return m.ExportWatched(folder, nil) }
+
+// ExportWatched is Export with a watch; nil: none.
+func (m *Model) ExportWatched(folder string, watch *Watch) error {
 	pointer, err := m.use("Model")
 	if err != nil {
 		return err
 	}
 	defer m.done()
-	return withPath(folder, func(path *C.char, told *C.stw_error) C.stw_status { return C.stw_model_export(pointer, path, told) })
+	watching, err := watch.begin()
+	if err != nil {
+		return err
+	}
+	return watch.finish(withPath(folder, func(path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_model_export_watched(pointer, path, watching, told)
+	}))
 }
 
 // Presets are models that need no file.

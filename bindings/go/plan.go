@@ -361,7 +361,10 @@ func (p *Plan) Offloads() []Offload {
 }
 
 // Frontier is the plans that other budgets would get, by growing peak.
-func (p *Plan) Frontier() ([]FrontierPoint, error) {
+func (p *Plan) Frontier() ([]FrontierPoint, error) { return p.FrontierWatched(nil) }
+
+// FrontierWatched is Frontier with a watch; nil: none.
+func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 	pointer, err := p.use("Plan")
 	if err != nil {
 		return nil, err
@@ -372,8 +375,12 @@ func (p *Plan) Frontier() ([]FrontierPoint, error) {
 		told := make([]C.stw_frontier_point, capacity)
 		told[0].struct_size = C.uint32_t(unsafe.Sizeof(told[0]))
 		var count C.size_t
+		watching, err := watch.begin()
+		if err != nil {
+			return nil, err
+		}
 		problem := newError()
-		if err := check(C.stw_plan_frontier(pointer, &told[0], C.size_t(capacity), &count, &problem), &problem); err != nil {
+		if err := watch.finish(check(C.stw_plan_frontier_watched(pointer, &told[0], C.size_t(capacity), &count, watching, &problem), &problem)); err != nil {
 			return nil, err
 		}
 		if int(count) == capacity {
@@ -390,19 +397,29 @@ func (p *Plan) Frontier() ([]FrontierPoint, error) {
 }
 
 // Picture is the arena as a picture, or its buffers as a table.
-func (p *Plan) Picture(kind Picture) (string, error) {
+func (p *Plan) Picture(kind Picture) (string, error) { return p.PictureWatched(kind, nil) }
+
+// PictureWatched is Picture with a watch; nil: none.
+func (p *Plan) PictureWatched(kind Picture, watch *Watch) (string, error) {
 	pointer, err := p.use("Plan")
 	if err != nil {
 		return "", err
 	}
 	defer p.done()
+	picture := func(to *C.char, capacity C.size_t, size *C.size_t) error {
+		watching, err := watch.begin()
+		if err != nil {
+			return err
+		}
+		told := newError()
+		return watch.finish(check(C.stw_plan_picture_watched(pointer, C.uint32_t(kind), to, capacity, size, watching, &told), &told))
+	}
 	var size C.size_t
-	told := newError()
-	if err := check(C.stw_plan_picture(pointer, C.uint32_t(kind), nil, 0, &size, &told), &told); err != nil {
+	if err := picture(nil, 0, &size); err != nil {
 		return "", err
 	}
 	text := make([]byte, int(size))
-	if err := check(C.stw_plan_picture(pointer, C.uint32_t(kind), (*C.char)(unsafe.Pointer(&text[0])), size, nil, &told), &told); err != nil {
+	if err := picture((*C.char)(unsafe.Pointer(&text[0])), size, nil); err != nil {
 		return "", err
 	}
 	return string(text[:len(text)-1]), nil

@@ -55,7 +55,7 @@ type WatchOptions struct {
 }
 
 // Watch cancels the long calls that use it, one after the other, and tells how far they are: the Watch of PlanOptions, DatasetOptions and
-// TrainerOptions.
+// TrainerOptions, and the argument of methods whose names end in Watched.
 type Watch struct {
 	handle[*C.stw_watch]
 	calls *calls

@@ -141,8 +141,14 @@ stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_
 }
 
 stw_status stw_model_export(const stw_model* model, const char* folder, stw_error* error) STW_NOEXCEPT {
+  return stw_model_export_watched(model, folder, nullptr, error);
+}
+
+stw_status stw_model_export_watched(const stw_model* model, const char* folder, stw_watch* watch, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !folder) return api::fail(error, Code::bad_argument, "model or folder is NULL");
+    const LongCall call({Work::export_model, WorkUnit::bytes, 0, merged_bytes(*model->model), 0}, "model: its export was cancelled", api::watch_of(watch), nullptr,
+                        EarlierCancel::waits);
     STW_API_TRY(write_merged(*model->model, folder));
     return STW_OK;
   });

@@ -135,7 +135,7 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   return r;
 }
 
-LongCall plan_call(const stw_plan_options& o) { return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(o.watch)); }
+LongCall plan_call(stw_watch* watch) { return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(watch)); }
 
 std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
@@ -172,7 +172,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
-    const LongCall call = plan_call(o);
+    const LongCall call = plan_call(o.watch);
     auto planned = Planned::make(*model->model, *request);
     STW_API_TRY(planned);
     const Plan& plan = (*planned)->plan;
@@ -285,6 +285,11 @@ stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_i
 }
 
 stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) STW_NOEXCEPT {
+  return stw_plan_frontier_watched(plan, out, capacity, count, nullptr, error);
+}
+
+stw_status stw_plan_frontier_watched(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_watch* watch,
+                                     stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
     if (capacity == 0) {
@@ -294,6 +299,7 @@ stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size
     const uint32_t size = out->struct_size;
     if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
+    const LongCall call = plan_call(watch);
     const std::vector<Stair> stairs = stairs_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
     const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
     *count = 0;
@@ -324,7 +330,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
-    const LongCall call = plan_call(o);
+    const LongCall call = plan_call(o.watch);
     const ModelConfig& config = model->model->config();
     STW_API_TRY(check_numerics(config, numerics_of(*request, 32)));
     auto fits = [&](int64_t length) -> Result<bool> {
@@ -354,10 +360,17 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
 
 stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed,
                             stw_error* error) STW_NOEXCEPT {
+  return stw_plan_picture_watched(plan, kind, out, capacity, needed, nullptr, error);
+}
+
+stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed, stw_watch* watch,
+                                    stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
     if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
     const Planned& p = *plan->planned;
+    const LongCall call = plan_call(watch);
+    check_in();   // of the kinds without a frontier, too
     std::string text;
     switch (kind) {
       case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;

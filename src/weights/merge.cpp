@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kernels/contract/kernels.h"
+#include "planner/base/check_in.h"
+#include "planner/base/sizes.h"
 #include "src/files/file.h"
 #include "src/base/numbers.h"
 #include "src/weights/safetensors.h"
@@ -84,13 +86,17 @@ Status write_as(SafetensorsWriter& writer, TensorDType type, const std::vector<f
   return writer.write(std::as_bytes(std::span<const uint16_t>(halves)));
 }
 
+TensorDType merged_dtype(const Model& model, const Tensor& p) {
+  const TensorDType type = model.dtype_of(p);
+  return type == TensorDType::f64 ? TensorDType::f32 : type;
+}
+
 Status write_weights(const Model& model, const std::string& path) {
   std::vector<SafetensorsEntry> entries;
   for (int t : model.parameters()) {
     const Tensor& p = model.graph().at(t);
     if (p.adapter_of >= 0) continue;
-    const TensorDType type = model.dtype_of(p);
-    entries.push_back({p.name, type == TensorDType::f64 ? TensorDType::f32 : type, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
+    entries.push_back({p.name, merged_dtype(model, p), {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
   std::vector<float> values;
@@ -109,6 +115,7 @@ Status write_weights(const Model& model, const std::string& path) {
       STW_TRY(model.read(p, first, count, values.data()));
       if (sum.rank > 0) add(sum, static_cast<int64_t>(row), static_cast<int64_t>(n), static_cast<int64_t>(columns), values.data());
       STW_TRY(write_as(writer, entries[entry].dtype, values, count, halves));
+      check_in(count * dtype_bytes(entries[entry].dtype));
       in_file += n;
     }
     ++entry;
@@ -117,6 +124,15 @@ Status write_weights(const Model& model, const std::string& path) {
 }
 
 }  // namespace
+
+uint64_t merged_bytes(const Model& model) {
+  uint64_t bytes = 0;
+  for (int t : model.parameters()) {
+    const Tensor& p = model.graph().at(t);
+    if (p.adapter_of < 0) bytes = size_add(bytes, size_mul(p.shape.elements(), dtype_bytes(merged_dtype(model, p))));
+  }
+  return bytes;
+}
 
 Status write_merged(const Model& model, const std::string& folder) {
   STW_TRY(make_directories(folder));

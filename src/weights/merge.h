@@ -9,6 +9,10 @@ namespace stw {
 // without adapters: the model as it is. Takes some MiB, and an adapter's two matrices in fp32. Errors: io_error, corrupt, bad_argument
 // where that would replace what it reads, or lie beside adapters or shards. config.json comes last; where this fails, neither file is
 // there that was not before.
+// Checks in with the bytes of weights that are written.
 Status write_merged(const Model& model, const std::string& folder);
+
+// Bytes of weights that write_merged() writes.
+uint64_t merged_bytes(const Model& model);
 
 }  // namespace stw

@@ -268,6 +268,81 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
   EXPECT_EQ(watcher.now().done, watcher.now().total);
 }
 
+// Adapters are added on the way. What a cancel ends leaves the folder as it was.
+TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled) {
+  const std::string tuned = folder / "tuned", merged = folder / "merged";
+  auto o = sized<stw_model_options>();
+  o.config_json = tiny_gpt2.c_str();
+  o.config_json_size = tiny_gpt2.size();
+  o.adapter_rank = 4;
+  const auto model = make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+  auto base = sized<stw_model_info>();
+  ASSERT_EQ(stw_model_query(make_model(tiny_gpt2).get(), &base), STW_OK);
+  const auto export_to = [&](const std::string& to, stw_watch* watch) { return stw_model_export_watched(model.get(), to.c_str(), watch, nullptr); };
+  ASSERT_EQ(export_to(tuned, nullptr), STW_OK);
+
+  stw_watch_cancel(watcher.get());   // from before: as of a trainer's
+  ASSERT_EQ(export_to(merged, watcher.get()), STW_OK);
+  ASSERT_GT(watcher.told.size(), 4u);
+  const uint64_t bytes = 4 * base.parameters;
+  for (size_t i = 0; i < watcher.told.size(); ++i) {
+    const stw_watch_info& told = watcher.told[i];
+    EXPECT_EQ(told.work, uint32_t{STW_WORK_EXPORT});
+    EXPECT_EQ(told.unit, uint32_t{STW_UNIT_BYTES});
+    EXPECT_EQ(told.total, bytes);
+    EXPECT_GT(told.done, i == 0 ? 0 : watcher.told[i - 1].done);
+  }
+  EXPECT_EQ(watcher.now().done, bytes);
+  EXPECT_EQ(file_bytes(merged + "/model.safetensors"), file_bytes(tuned + "/model.safetensors"));
+
+  const size_t places = watcher.told.size();
+  const std::string config = file_bytes(merged + "/config.json"), weights = file_bytes(merged + "/model.safetensors");
+  for (const std::string& to : {merged, folder / "fresh"})
+    for (const size_t place : {size_t{0}, places / 2, places - 1}) {
+      watcher.forget(place);
+      EXPECT_EQ(export_to(to, watcher.get()), STW_CANCELLED);
+      EXPECT_EQ(watcher.told.size(), place + 1);
+    }
+  EXPECT_EQ(file_bytes(merged + "/config.json"), config);
+  EXPECT_EQ(file_bytes(merged + "/model.safetensors"), weights);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "fresh"));
+}
+
+TEST_F(Watching, AFrontierAndThePageWithOneAreCancelled) {
+  const auto model = make_model(tiny_gpt2);
+  const auto plan = make_plan(model.get(), plan_of_watch());
+  stw_frontier_point points[8] = {};
+  size_t count = 77, needed = 77;
+  const auto frontier = [&](stw_error* e) {
+    for (stw_frontier_point& p : points) p = {}, p.struct_size = sizeof p;
+    return stw_plan_frontier_watched(plan.get(), points, 8, &count, watcher.get(), e);
+  };
+  const auto page = [&](stw_error* e) { return stw_plan_picture_watched(plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, watcher.get(), e); };
+  for (const std::function<stw_status(stw_error*)>& call : {std::function<stw_status(stw_error*)>(frontier), std::function<stw_status(stw_error*)>(page)}) {
+    stw_error error = sized<stw_error>();
+    watcher.forget(0);
+    watcher.then = [&] { EXPECT_EQ(watcher.told.back().work, uint32_t{STW_WORK_PLAN}); };
+    EXPECT_EQ(call(&error), STW_CANCELLED);
+    EXPECT_STREQ(error.message, "plan: cancelled");
+    EXPECT_EQ(watcher.told.size(), 1u);
+    watcher.forget();
+    stw_watch_cancel(watcher.get());   // where nothing is under way, the next call
+    EXPECT_EQ(call(nullptr), STW_CANCELLED);
+    EXPECT_EQ(count, 77u);
+    EXPECT_EQ(needed, 77u);
+    EXPECT_EQ(points[0].peak, 0u);
+  }
+  watcher.then = nullptr;
+  ASSERT_EQ(frontier(nullptr), STW_OK);
+  ASSERT_EQ(page(nullptr), STW_OK);
+  stw_frontier_point unwatched[8] = {};
+  unwatched[0].struct_size = sizeof unwatched[0];
+  size_t same = 0;
+  ASSERT_EQ(stw_plan_frontier(plan.get(), unwatched, 8, &same, nullptr), STW_OK);
+  ASSERT_EQ(same, count);
+  for (size_t i = 0; i < count; ++i) EXPECT_EQ(unwatched[i].peak, points[i].peak);
+}
+
 TEST_F(Watching, ACallbackMayNotUseTheTrainerThatIsAtWork) {
   const auto o = trainer_options();
   World w(tiny_gpt2, plan_of_watch(), &o);

@@ -323,6 +323,18 @@ TEST(Cpp, WatchesTellAndCancel) {
   watch.rethrow();
   watch.cancel();
   EXPECT_EQ(status_of([&] { stowage::Plan(world.model, by); }), STW_CANCELLED);
+  EXPECT_EQ(plan.frontier(watch.get()).size(), plan.frontier().size());
+  EXPECT_EQ(plan.picture(STW_PICTURE_HTML, watch.get()), plan.picture(STW_PICTURE_HTML));
+  watch.cancel();
+  EXPECT_EQ(status_of([&] { plan.frontier(watch.get()); }), STW_CANCELLED);
+  watch.cancel();
+  EXPECT_EQ(status_of([&] { plan.picture(STW_PICTURE_HTML, watch.get()); }), STW_CANCELLED);
+  const Folder folder;
+  goes_on = false;
+  EXPECT_EQ(status_of([&] { world.model.export_to(folder.path, watch.get()); }), STW_CANCELLED);
+  goes_on = true;
+  world.model.export_to(folder.path, watch.get());
+  EXPECT_EQ(watch.state().done, watch.state().total);
   step();
   EXPECT_EQ(trainer.progress().step, 2u);
 }

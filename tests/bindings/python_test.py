@@ -463,6 +463,19 @@ class Lifetimes(unittest.TestCase):
         watch.cancel()
         with self.assertRaises(stowage.Cancelled):
             stowage.Plan(world.model, 4, sequence=16, watch=watch)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(world.plan.frontier(8, watch=watch), world.plan.frontier(8))
+            self.assertEqual(world.plan.picture("html", watch=watch), world.plan.picture("html"))
+            world.model.export(folder, watch=watch)
+            self.assertEqual(watch.state.total, 4 * world.model.info.parameters)
+            answer[0] = KeyError("of the watch")
+            with self.assertRaises(KeyError):
+                world.model.export(folder, watch=watch)
+            answer[0] = None
+        for call in (world.plan.frontier, world.plan.picture):
+            watch.cancel()
+            with self.assertRaises(stowage.Cancelled):
+                call(watch=watch)
         with self.assertRaisesRegex(RuntimeError, "in use"):
             watch.close()
         self.assertEqual(step().step, 2)
@@ -470,6 +483,8 @@ class Lifetimes(unittest.TestCase):
         watch.close()
         with self.assertRaisesRegex(TypeError, "watch: expected a Watch"):
             stowage.Plan(world.model, 4, sequence=16, watch=3)
+        with self.assertRaisesRegex(TypeError, "watch: expected a Watch"):
+            world.plan.frontier(watch=3)
         self.assertEqual(run_program("watch = stowage.Watch()\nw = world(watch=watch)\nprint('ends')"), (0, "ends\n", ""))
 
     def test_zero_is_a_seed(self):

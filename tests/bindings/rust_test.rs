@@ -484,6 +484,18 @@ fn watches_tell_and_cancel() {
     goes_on.store(1, Ordering::Relaxed);
     watch.cancel();
     assert_eq!(Plan::new(&world.model, &plan).unwrap_err().status, Status::CANCELLED);
+    let plan = Plan::new(&world.model, &small()).unwrap();
+    watch.cancel();
+    assert_eq!(plan.frontier_watched(Some(&watch)).unwrap_err().status, Status::CANCELLED);
+    watch.cancel();
+    assert_eq!(plan.picture_watched(Picture::Html, Some(&watch)).unwrap_err().status, Status::CANCELLED);
+    assert_eq!(plan.picture_watched(Picture::Html, Some(&watch)).unwrap(), plan.picture(Picture::Html).unwrap());
+    let folder = folder("watched");
+    world.model.export_watched(&folder, Some(&watch)).unwrap();
+    assert_eq!(watch.state().total, 4 * world.model.info().parameters);
+    goes_on.store(0, Ordering::Relaxed);
+    assert_eq!(world.model.export_watched(&folder, Some(&watch)).unwrap_err().status, Status::CANCELLED);
+    goes_on.store(1, Ordering::Relaxed);
     drop(watch);   // which its trainer keeps
     world.steps(1);
 }

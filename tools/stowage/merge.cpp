@@ -14,6 +14,7 @@
 #include "run_folder.h"
 #include "tokenization.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -39,7 +40,7 @@ struct MergeCommand {
     // Before the model: what has its config.json has all.
     std::vector<std::string> names = copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), folder.path());
     try {
-      call([&](stw_error* error) { return stw_model_export(opened.get(), folder.path().c_str(), error); });
+      long_call([&](stw_error* error) { return stw_model_export_watched(opened.get(), folder.path().c_str(), work_watch(), error); });
     } catch (const Failure&) {
       for (const std::string& name : names) std::remove((folder.path() + "/" + name).c_str());
       throw;

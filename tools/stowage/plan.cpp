@@ -18,6 +18,7 @@
 #include "plan_answers.h"
 #include "plan_comparison.h"
 #include "units.h"
+#include "work_line.h"
 
 namespace command {
 namespace {
@@ -26,11 +27,11 @@ std::string picture(const Plan& plan, uint32_t kind) {
   // Room enough for a plan of a thousand blocks: to ask for the size first would draw twice.
   std::string text(size_t{1} << 24, 0);
   size_t size = 0;
-  call([&](stw_error* error) {
-    const stw_status status = stw_plan_picture(plan.get(), kind, text.data(), text.size(), &size, error);
+  long_call([&](stw_error* error) {
+    const stw_status status = stw_plan_picture_watched(plan.get(), kind, text.data(), text.size(), &size, work_watch(), error);
     if (status == STW_OK || size <= text.size()) return status;
     text.resize(size);
-    return stw_plan_picture(plan.get(), kind, text.data(), text.size(), &size, error);
+    return stw_plan_picture_watched(plan.get(), kind, text.data(), text.size(), &size, work_watch(), error);
   });
   text.resize(size - 1);  // without the zero byte
   return text;

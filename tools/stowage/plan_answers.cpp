@@ -28,7 +28,7 @@ std::vector<stw_frontier_point> frontier_of(const stw_plan* plan) {
   std::vector<stw_frontier_point> points(frontier_budgets);
   points[0].struct_size = sizeof points[0];
   size_t count = 0;
-  call([&](stw_error* error) { return stw_plan_frontier(plan, points.data(), points.size(), &count, error); });
+  long_call([&](stw_error* error) { return stw_plan_frontier_watched(plan, points.data(), points.size(), &count, work_watch(), error); });
   points.resize(count);
   return points;
 }

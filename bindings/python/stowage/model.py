@@ -4,6 +4,7 @@ import json
 
 from ._library import Handle, call, entry, every, names
 from ._options import ask, encoded, info, options, strings
+from .watch import used
 
 
 class Model(Handle):
@@ -52,9 +53,10 @@ class Model(Handle):
             raise KeyError(name)
         return index.value
 
-    def export(self, folder):
+    def export(self, folder, watch=None):
         """Writes config.json and model.safetensors, with the adapters added to the matrices they are for."""
-        call("stw_model_export", self, encoded(folder))
+        with used(watch):
+            call("stw_model_export_watched", self, encoded(folder), watch)
 
 
 def presets():

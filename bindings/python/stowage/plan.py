@@ -108,20 +108,22 @@ class Plan(Handle):
         """What lies where in the arena, and how long."""
         return [info(one) for one in every("stw_plan_buffer_at", "stw_buffer_info", self)]
 
-    def frontier(self, most=1024):
+    def frontier(self, most=1024, watch=None):
         """The plans that other budgets would get, by growing peak."""
         points = (_abi.stw_frontier_point * most)()
         points[0].struct_size = ctypes.sizeof(_abi.stw_frontier_point)
         count = ctypes.c_size_t()
-        call("stw_plan_frontier", self, points, most, ctypes.byref(count))
+        with used(watch):
+            call("stw_plan_frontier_watched", self, points, most, ctypes.byref(count), watch)
         return [info(points[i]) for i in range(min(count.value, most))]
 
-    def picture(self, kind="svg"):
+    def picture(self, kind="svg", watch=None):
         """The plan as "svg", "html" (a page that needs nothing beside it) or "csv"."""
         number, size = number_of_picture(kind), ctypes.c_size_t()
-        call("stw_plan_picture", self, number, None, 0, ctypes.byref(size), allowed=(_abi.STW_BAD_ARGUMENT,))
-        out = ctypes.create_string_buffer(size.value)
-        call("stw_plan_picture", self, number, out, size.value, None)
+        with used(watch):
+            call("stw_plan_picture_watched", self, number, None, 0, ctypes.byref(size), watch)
+            out = ctypes.create_string_buffer(size.value)
+            call("stw_plan_picture_watched", self, number, out, size.value, None, watch)
         return text(out.value)
 
 

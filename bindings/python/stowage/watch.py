@@ -3,7 +3,7 @@ import contextlib
 import ctypes
 
 from . import _abi
-from ._library import Handle, _lock, call, copied, entry
+from ._library import Handle, _lock, call, copied, entry, expect
 from ._options import ask, info, options
 
 
@@ -23,7 +23,7 @@ class _Told:
 
 
 class Watch(Handle):
-    """For the keyword argument `watch` of Plan, Dataset and Trainer, whose calls use it one after the other. `notify(now)` is called in the middle of
+    """For the keyword argument `watch` of Plan, its `frontier` and `picture`, `Model.export`, Dataset and Trainer, whose calls use it one after the other. `notify(now)` is called in the middle of
     a long call, now and then (`interval_milliseconds`); what it returns, if that is true, cancels the call, which then raises Cancelled. `now`
     has `work` and `unit`, words such as "step" and "micro_steps", `done` of `total`, and `share`, 0 to 1."""
 
@@ -60,6 +60,7 @@ def used(watch):
     if watch is None:
         yield
         return
+    expect(watch, Watch, "watch")
     watch._hold(1)
     try:
         yield

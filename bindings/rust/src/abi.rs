@@ -1352,6 +1352,7 @@ extern "C" {
     pub fn stw_model_tensor_find(model: *const stw_model, name: *const c_char, index: *mut usize) -> stw_status;
     pub fn stw_model_label_at(model: *const stw_model, index: usize) -> *const c_char;
     pub fn stw_model_export(model: *const stw_model, folder: *const c_char, error: *mut stw_error) -> stw_status;
+    pub fn stw_model_export_watched(model: *const stw_model, folder: *const c_char, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
     pub fn stw_model_preset_at(index: usize) -> *const c_char;
     pub fn stw_plan_create(out: *mut *mut stw_plan, model: *const stw_model, options: *const stw_plan_options, error: *mut stw_error) -> stw_status;
     pub fn stw_plan_destroy(plan: *mut stw_plan);
@@ -1363,11 +1364,13 @@ extern "C" {
     pub fn stw_plan_relaxation_at(plan: *const stw_plan, index: usize, out: *mut stw_relaxation_info) -> stw_status;
     pub fn stw_plan_offload_at(plan: *const stw_plan, index: usize, out: *mut stw_offload_info) -> stw_status;
     pub fn stw_plan_frontier(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize, count: *mut usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_frontier_watched(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize, count: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
     pub fn stw_plan_longest_sequence(model: *const stw_model, options: *const stw_plan_options, sequence: *mut u64, error: *mut stw_error) -> stw_status;
     pub fn stw_profile_at(index: usize, out: *mut stw_profile_info) -> stw_status;
     pub fn stw_profile_read(profile: *const c_char, profile_size: usize, out: *mut stw_profile_info, error: *mut stw_error) -> stw_status;
     pub fn stw_profile_op_at(profile: *const c_char, profile_size: usize, index: usize, out: *mut stw_profile_op_info) -> stw_status;
     pub fn stw_plan_picture(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize, needed: *mut usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_picture_watched(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize, needed: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
     pub fn stw_plan_buffer_count(plan: *const stw_plan) -> usize;
     pub fn stw_plan_buffer_at(plan: *const stw_plan, index: usize, out: *mut stw_buffer_info) -> stw_status;
     pub fn stw_pack(offsets: *mut u64, lifetimes: *const stw_buffer_lifetime, count: usize, options: *const stw_pack_options, result: *mut stw_pack_result, error: *mut stw_error) -> stw_status;

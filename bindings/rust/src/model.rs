@@ -8,6 +8,7 @@ use crate::abi::{self, stw_model_info as ModelInfo};
 use crate::choices::Task;
 use crate::error::{check, told, Error, Result, Status};
 use crate::text::{from_c, optional, optional_path, path_to_c, pointer, to_c};
+use crate::watch::Watch;
 
 /// `stw_model_options`; the rest is `..Default::default()`.
 #[derive(Default, Clone, Debug)]
@@ -142,8 +143,15 @@ impl Model {
 
     /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
     pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
+        self.export_watched(folder, None)
+    }
+
+    /// [`export`](Model::export) with a watch.
+    pub fn export_watched(&self, folder: impl AsRef<Path>, watch: Option<&Watch>) -> Result<()> {
         let folder = path_to_c(folder.as_ref())?;
-        check(|error| unsafe { abi::stw_model_export(self.pointer(), folder.as_ptr(), error) })
+        let done = check(|error| unsafe { abi::stw_model_export_watched(self.pointer(), folder.as_ptr(), Watch::pointer_of(watch), error) });
+        Watch::explain(watch);
+        done
     }
 }
 

@@ -262,11 +262,19 @@ impl Plan {
 
     /// The plans that other budgets would get, by growing peak.
     pub fn frontier(&self) -> Result<Vec<FrontierPoint>> {
+        self.frontier_watched(None)
+    }
+
+    /// [`frontier`](Plan::frontier) with a watch.
+    pub fn frontier_watched(&self, watch: Option<&Watch>) -> Result<Vec<FrontierPoint>> {
         // The library thins out what does not fit, and tells at most 1000.
         let mut found = vec![FrontierPoint::default(); 1024];
         loop {
             let mut count = 0;
-            check(|error| unsafe { abi::stw_plan_frontier(self.pointer(), found.as_mut_ptr(), found.len(), &mut count, error) })?;
+            let watching = Watch::pointer_of(watch);
+            let done = check(|error| unsafe { abi::stw_plan_frontier_watched(self.pointer(), found.as_mut_ptr(), found.len(), &mut count, watching, error) });
+            Watch::explain(watch);
+            done?;
             let all = count < found.len();
             found.resize_with(if all { count } else { 2 * found.len() }, FrontierPoint::default);
             if all {
@@ -277,10 +285,21 @@ impl Plan {
 
     /// The arena as a picture, or its buffers as a table.
     pub fn picture(&self, kind: Picture) -> Result<String> {
+        self.picture_watched(kind, None)
+    }
+
+    /// [`picture`](Plan::picture) with a watch.
+    pub fn picture_watched(&self, kind: Picture, watch: Option<&Watch>) -> Result<String> {
+        let draw = |to: *mut c_char, capacity: usize, needed: *mut usize| {
+            let watching = Watch::pointer_of(watch);
+            let done = check(|error| unsafe { abi::stw_plan_picture_watched(self.pointer(), kind as u32, to, capacity, needed, watching, error) });
+            Watch::explain(watch);
+            done
+        };
         let mut size = 0;
-        check(|error| unsafe { abi::stw_plan_picture(self.pointer(), kind as u32, ptr::null_mut(), 0, &mut size, error) })?;
+        draw(ptr::null_mut(), 0, &mut size)?;
         let mut text = vec![0u8; size];
-        check(|error| unsafe { abi::stw_plan_picture(self.pointer(), kind as u32, text.as_mut_ptr() as *mut c_char, size, ptr::null_mut(), error) })?;
+        draw(text.as_mut_ptr() as *mut c_char, size, ptr::null_mut())?;
         text.pop();   // the zero byte
         String::from_utf8(text).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
     }

@@ -47,7 +47,8 @@ impl Drop for Shared {
     }
 }
 
-/// For the options of plans, datasets and trainers, whose long calls use it one after the other. Its clones are the same watch.
+/// For the options of plans, datasets and trainers, and for methods whose names end in `_watched`, which use it one after the other. Its clones are
+/// the same watch.
 #[derive(Clone)]
 pub struct Watch(Arc<Shared>);
 

@@ -97,6 +97,14 @@ internal sealed partial class Cases
                 throws = false;
                 watch.Cancel();
                 Throws(Status.Cancelled, () => new Plan(world.Model, plan));
+                using (var made = new Plan(world.Model, World.Small()))
+                {
+                    watch.Cancel();
+                    Throws(Status.Cancelled, () => made.Frontier(watch));
+                    watch.Cancel();
+                    Throws(Status.Cancelled, () => made.Picture(Picture.Html, watch));
+                    Equal(made.Picture(Picture.Html, watch), made.Picture(Picture.Html));
+                }
                 watch.Dispose();   // at the end of its trainer
                 world.Steps(1);
                 Throws<ObjectDisposedException>(() => new Plan(world.Model, plan));

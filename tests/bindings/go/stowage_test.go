@@ -428,6 +428,19 @@ func TestWatchesTellAndCancel(t *testing.T) {
 	watch.Cancel()
 	_, err = NewPlan(world.model, plan)
 	expect(t, err, Cancelled)
+	made := must[*Plan](t)(NewPlan(world.model, small()))
+	watch.Cancel()
+	_, err = made.FrontierWatched(watch)
+	expect(t, err, Cancelled)
+	watch.Cancel()
+	_, err = made.PictureWatched(HTML, watch)
+	expect(t, err, Cancelled)
+	equal(t, must[string](t)(made.PictureWatched(HTML, watch)), must[string](t)(made.Picture(HTML)))
+	goesOn = false
+	expect(t, world.model.ExportWatched(t.TempDir(), watch), Cancelled)
+	goesOn = true
+	equal(t, world.model.ExportWatched(t.TempDir(), watch), nil)
+	equal(t, watch.State().Done, watch.State().Total)
 	watch.Close() // at the end of its trainer
 	world.steps(1)
 	_, err = NewPlan(world.model, plan)

@@ -147,7 +147,7 @@ class GuideTest(CommandTest):
             self.assertEqual(self.run_command("help", topic).stdout, (DOCS / f"{topic}.md").read_text(encoding="utf-8"))
             for index in (ROOT / "README.md", DOCS / "README.md"):
                 self.assertIn(f"{topic}.md)", index.read_text(encoding="utf-8"))
-        self.refused("help", "nothing", expect=USAGE, says=["there is no topic nothing"])
+        self.refused("help", "zzz", expect=USAGE, says=["there is no topic zzz"])
 
     def test_the_readme_is_short(self):
         self.assertLessEqual((ROOT / "README.md").stat().st_size, 10000)

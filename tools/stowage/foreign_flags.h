@@ -11,4 +11,7 @@ namespace command {
 // after "=".
 std::optional<std::string> foreign_flag(std::string_view word, const std::vector<std::string>& flags);
 
+// The same of a value of one of our flags ("--optimizer", "adamw_8bit").
+std::optional<std::string> foreign_value(std::string_view flag, std::string_view value);
+
 }  // namespace command

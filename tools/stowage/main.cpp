@@ -1,4 +1,4 @@
-// The command `stowage`: finds the subcommand, and turns every failure into one line on stderr and an exit code.
+// The command `stowage`: finds the subcommand, and turns every failure into a line on stderr, or one for each wrong flag, and an exit code.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -81,6 +81,7 @@ int main(int count, char** words) {
   CLI::App& train = *application.get_subcommand("train");
   train.formatter(std::make_shared<Help>(" (required unless --resume)"));   // which brings what the run was given
   try {
+    command::require_values(application, {words, words + count});
     std::vector<std::string> line = command::with_settings_of_run(train, {words, words + count});
     std::reverse(line.begin(), line.end());   // CLI11 takes them from the end
     if (!line.empty()) line.pop_back();
@@ -93,7 +94,8 @@ int main(int count, char** words) {
       command::write_to_stdout(text.str());
       return finish();
     }
-    return report(command::exit_usage, command::usage_error(application, error));
+    for (const std::string& line : command::usage_errors(application, error)) report(command::exit_usage, line);
+    return command::exit_usage;
   } catch (const command::Stopped& stopped) {
     std::fflush(stdout);
     return stopped.exit_code;

@@ -105,6 +105,38 @@ class DataFilesTest(CommandTest):
         self.assertEqual(answers, self.run_command("classify", "--model", self.path("run"), "--data", self.path("a.csv")).stdout)
         self.assertEqual(len(answers.splitlines()), 40)
 
+    def test_tables_of_examples(self):
+        """Columns have the meaning that members of the same names have."""
+        odd = [*ROWS[:20], {"prompt": 'A "quoted" line,\nand one more;', "completion": "  blanks around  "}, {"prompt": "1", "completion": "2"}, {"prompt": "none", "completion": ""}]
+        pairs = [{"prompt": f"Ship {i}?", "chosen": " Port.", "rejected": f" Sea, {i}."} for i in range(20)]
+        texts = [{"text": f"ship {i} sails"} for i in range(20)]
+        marked = [{**row, "weight": i % 2} for i, row in enumerate(ROWS)]
+        for number, (rows, separator, ending, told) in enumerate(((odd, ",", "csv", "examples    22, of which"), (odd, "\t", "tsv", "examples    22, of which"), (odd, ";", "txt", "; 1 more left out: 1 empty"),
+                                                                  (pairs, ",", "csv", "pairs       20 of chosen"), (pairs, "|", "csv", "pairs       20 of chosen"), (texts, ",", "csv", "examples    20, of which"),
+                                                                  (marked, ",", "csv", "examples    20, of which"))):
+            quoted = [['"' + str(value).replace('"', '""') + '"' if set(str(value)) & set(',;"|\t\n') else str(value) for value in row.values()] for row in rows]
+            self.read_as(self.write("a.jsonl", lines_of(rows)))
+            expected = self.weights("run")
+            said, all_told = self.read_as(self.write(f"{number}.{ending}", table_of(quoted, separator, rows[0])))
+            self.assertIn(told, all_told)
+            self.assertEqual(self.weights("run"), expected, (number, said))
+        # A text and its label are for a classifier, whatever else there is.
+        self.assertIn("each with one of 2 labels", self.run_command("train", *SHORT, "--out", self.path("run"), "--data", self.write("l.csv", table_of([(*row, "x") for row in LABELLED], ",", ("text", "label", "prompt")))).stdout)
+        self.refuses(self.write("k.csv", "prompt,completion,label\na,b,True\nc,d,False\n"), says=["k.csv:3: label: expected an answer to learn, found one that was judged bad (KTO)"])
+        self.refuses(self.write("i.csv", "instruction,output\na,b\n"), says=['i.csv: there is no column "text"; there are instruction, output', "examples to learn have prompt and completion"])
+        self.refuses(self.write("p.csv", "prompt,answer\na,b\n"), says=['p.csv:2: expected "prompt" and "completion", "messages", or "text", found "prompt", "answer"'])
+        self.refuses(self.write("s.csv", "prompt,completion\na\n"), says=["s.csv:2: expected 2 fields, as many as there are columns, found 1"])
+        self.refuses(self.write("d.csv", "prompt,completion,prompt\na,b,c\n"), says=['d.csv: there are several columns "prompt"'])
+        self.refused("train", *SHORT, "--out", self.path("run"), "--data", self.path("k.csv"), self.path("l.csv"), says=["k.csv", "l.csv", "columns of examples"])
+
+    def test_a_table_that_is_called_json(self):
+        table = table_of([(row["prompt"], row["completion"]) for row in ROWS], ",", ("prompt", "completion"))
+        self.assertEqual(self.read_as(self.write("a.jsonl", table))[0], "CSV, by its content")
+        self.assertEqual(self.read_as(self.write("b.json", table_of(LABELLED)))[0], "CSV, by its content")
+        self.refuses(self.write("c.jsonl", "a;b\n1;2\n3;4\n"), says=["c.jsonl: expected JSON lines, and it looks like a table with the columns a, b; --data-format csv reads it as one"])
+        self.refuses(self.path("a.jsonl"), "--data-format", "jsonl", says=["a.jsonl: expected JSON lines, and it looks like a table with the columns prompt, completion"])
+        self.refuses(self.write("d.jsonl", "no JSON, and no table\nat all\n"), says=["d.jsonl, line 1"])
+
     def test_pipes(self):
         """Each is read once, whatever it holds."""
         text = b"the hold is full. " * 40

@@ -58,7 +58,9 @@ std::string CsvReader::field() {
     take(text_, begin + 1);
     return quoted_field();
   }
-  return std::string(trimmed(take(text_, text_.find_first_of(ends_)), blanks_));
+  const std::string_view all = take(text_, text_.find_first_of(ends_));
+  if (!keeps_blanks_) return std::string(trimmed(all, blanks_));
+  return std::string(all.substr(0, all.size() - ((text_.empty() || text_[0] == '\n') && all.ends_with('\r'))));   // a line may end as Windows has it
 }
 
 // Behind its first quote.

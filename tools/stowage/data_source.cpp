@@ -92,6 +92,11 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   });
 }
 
+// Columns that say by themselves what the records of a table are: as members of JSON they make examples.
+constexpr std::string_view example_columns[] = {"prompt", "completion", "messages", "conversations", "chosen", "rejected"};
+
+bool is_example_column(std::string_view name) { return std::find(std::begin(example_columns), std::end(example_columns), name) != std::end(example_columns); }
+
 [[noreturn]] void refuse_ambiguous(const std::string& path, const std::string& what, const char* format) {
   throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names what is wrong, --data-format text learns it as it is written", path, what, format));
 }
@@ -174,29 +179,57 @@ constexpr char separators[] = {',', '\t', ';', '|'};
 
 // What stands between the columns of a table; `by_name` where its first line says nothing else.
 char separator_of(std::string_view text, char by_name, const DataReading& reading) {
-  const auto has_text = [&](char separator) { return has_column(columns_of(text, separator), reading.text); };
+  const auto has_text = [&](char separator) {
+    const auto columns = columns_of(text, separator);
+    return has_column(columns, reading.text) || (columns && columns->size() > 1 && std::any_of(columns->begin(), columns->end(), is_example_column));
+  };
   if (has_text(by_name)) return by_name;
   const auto other = std::find_if(std::begin(separators), std::end(separators), has_text);
   return other == std::end(separators) ? by_name : *other;
 }
 
-// Of a file whose name does not say that it is a table: one has a column for texts and one for labels, and as many fields in each record.
+// Whether a table's columns make examples: a text alone, or what is_example_column knows, unless both a text and its label are there.
+bool makes_examples(const std::vector<std::string>& columns, const DataReading& reading) {
+  const auto has = [&](const std::string& name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); };
+  if (has(reading.text) && has(reading.label)) return false;
+  return (columns.size() == 1 && has(reading.text)) || std::any_of(columns.begin(), columns.end(), is_example_column);
+}
+
+// Whether every record has as many fields as there are columns, as far as one looks, and there is one.
+bool has_equal_records(std::string_view text, char separator, size_t columns, bool is_whole) {
+  CsvReader reader(text, "", separator);
+  reader.record();
+  size_t records = 0;
+  try {
+    for (auto record = reader.record(); record && records < most_sampled; ++records, record = reader.record())
+      if (record->size() != columns) return false;
+  } catch (const Failure&) {   // quotes without an end
+    if (is_whole) return false;
+  }
+  return records > 0;
+}
+
+// Of a file whose name does not say that it is a table: one has a column for texts and one for labels, or those of examples, and as many fields in each record.
 std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, const DataReading& reading) {
   for (const char separator : separators) {
     const auto columns = columns_of(text, separator);
-    if (!has_column(columns, reading.text) || !has_column(columns, reading.label)) continue;
-    CsvReader reader(text, "", separator);
-    reader.record();
-    size_t records = 0;
-    try {
-      for (auto record = reader.record(); record && records < most_sampled; ++records, record = reader.record())
-        if (record->size() != columns->size()) return std::nullopt;
-    } catch (const Failure&) {   // quotes without an end
-      if (is_whole) return std::nullopt;
-    }
-    if (records > 0) return separator;
+    const auto has = [&](const std::string& name) { return has_column(columns, name); };
+    const bool is_known = (has(reading.text) && has(reading.label)) || (has("prompt") && has("completion")) || (has("chosen") && has("rejected"));
+    if (is_known && has_equal_records(text, separator, columns->size(), is_whole)) return separator;
   }
   return std::nullopt;
+}
+
+// Throws where a file that is to be JSON lines is a table. Text that is neither is told of by its line.
+void refuse_table(std::string_view text, const std::string& path, bool is_whole) {
+  const std::string_view first = without_space(text);
+  if (first.empty() || first.find_first_of("{[") < first.find('\n')) return;
+  for (const char separator : separators) {
+    const auto columns = columns_of(text, separator);
+    if (columns && columns->size() > 1 && has_equal_records(text, separator, columns->size(), is_whole))
+      throw Failure(exit_failed, fmt::format("{}: expected JSON lines, and it looks like a table with the columns {}; --data-format {} reads it as one", path,
+                                             shortened(fmt::format("{}", fmt::join(*columns, ", ")), most_of_header), separator == '\t' ? "tsv" : "csv"));
+  }
 }
 
 // The format that a flag names, or nothing for auto.
@@ -221,8 +254,10 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
   begin = without_mark(begin);
   const auto as_table = [&](DataFormat format) {
     file.separator = separator_of(begin, format == DataFormat::tsv ? '\t' : ',', reading);
+    file.has_examples = makes_examples(columns_of(begin, file.separator).value_or(std::vector<std::string>()), reading);
     as(format);
   };
+  if (by_flag == DataFormat::jsonl || by_flag == DataFormat::json) refuse_table(begin, file.path, is_whole);
   if (by_flag) return kind_of(*by_flag) == FormatKind::table ? as_table(*by_flag) : as(*by_flag);
   const std::string_view first = without_space(begin);
   if (first.starts_with('{')) {
@@ -232,12 +267,13 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
     if (const auto format = format_of_array(without_space(without_mark(whole())), by_name, reading)) return as(*format);
   }
   if (by_name && kind_of(*by_name) == FormatKind::table) return as_table(*by_name);
-  if (by_name && *by_name != DataFormat::text) return as(*by_name == DataFormat::json ? DataFormat::jsonl : *by_name);
-  if (reading.has_ids) return as(DataFormat::tokens);
-  if (const auto separator = separator_of_unnamed(begin, is_whole, reading)) {
-    as(*separator == '\t' ? DataFormat::tsv : DataFormat::csv);
-    file.separator = *separator;
-    return;
+  const bool is_json_by_name = by_name && kind_of(*by_name) == FormatKind::objects;
+  if (by_name && *by_name != DataFormat::text && !is_json_by_name) return as(*by_name);
+  if (reading.has_ids && !is_json_by_name) return as(DataFormat::tokens);
+  if (const auto separator = separator_of_unnamed(begin, is_whole, reading); separator && !reading.has_ids) return as_table(*separator == '\t' ? DataFormat::tsv : DataFormat::csv);
+  if (is_json_by_name) {
+    refuse_table(begin, file.path, is_whole);
+    return as(DataFormat::jsonl);
   }
   as(DataFormat::text);
 }
@@ -312,6 +348,36 @@ bool for_elements(std::string_view content, const std::string& path, const std::
   return true;
 }
 
+// A field as a member of JSON has it: texts of examples are texts, and else a number, true or false is one.
+std::string json_of_field(const std::string& column, const std::string& field, const std::string& text_member) {
+  if (column == text_member || is_example_column(column) || column == "system") return json_quoted(field);
+  std::string word = field;
+  std::transform(word.begin(), word.end(), word.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (word.empty()) return "null";
+  if (word == "true" || word == "false") return word;
+  const auto value = first_value(word);
+  const bool is_number = value && value->size() == word.size() && (word[0] == '-' || (word[0] >= '0' && word[0] <= '9'));
+  return is_number ? word : json_quoted(field);
+}
+
+// The records of a table, each as an object of JSON.
+bool for_records(std::string_view content, const DataFile& file, const std::string& text_member, const std::function<bool(std::string_view, const std::string&)>& object) {
+  CsvReader reader(content, file.path, file.separator);
+  const auto header = reader.record();
+  if (!header) throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", file.path));
+  for (auto name = header->begin(); name != header->end(); ++name)
+    if (std::count(header->begin(), header->end(), *name) > 1) throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", file.path, *name));
+  reader.keep_blanks();
+  while (const auto record = reader.record()) {
+    if (record->size() != header->size())
+      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
+    std::string members;
+    for (size_t i = 0; i < record->size(); ++i) members += fmt::format("{}{}: {}", members.empty() ? "" : ", ", json_quoted((*header)[i]), json_of_field((*header)[i], (*record)[i], text_member));
+    if (!object("{" + members + "}", reader.where())) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_file_pattern(const std::string& given) { return given.find_first_of("*?[") != std::string::npos && !is_there(given); }
@@ -321,7 +387,7 @@ std::string name_of_files(const std::vector<std::string>& given) {
   return given.size() == 1 ? given[0] : fmt::format("{} and {} more", given[0], grouped(given.size() - 1));
 }
 
-DataSource::DataSource(const std::vector<std::string>& given, const DataReading& reading) : name_(name_of_files(given)) {
+DataSource::DataSource(const std::vector<std::string>& given, const DataReading& reading) : name_(name_of_files(given)), text_member_(reading.text) {
   for (const std::string& path : all_files(given)) {
     DataFile file;
     file.path = path;
@@ -336,6 +402,8 @@ DataSource::DataSource(const std::vector<std::string>& given, const DataReading&
     if (!files_.empty() && kind_of(file.format) != kind_of(files_[0].format))
       throw Failure(exit_failed, fmt::format("--data: {} is {}, and {} is {}; files of one kind are read together (--data-format says which)", files_[0].path, described(files_[0].format), path,
                                              described(file.format)));
+    if (!files_.empty() && file.has_examples != files_[0].has_examples)
+      throw Failure(exit_failed, fmt::format("--data: one of {} and {} has columns of examples, and the other one has texts with labels; files of one kind are read together", files_[0].path, path));
     if (content && kind_of(file.format) != FormatKind::text && kind_of(file.format) != FormatKind::tokens) require_utf8_file(*content, path);
     if (const auto by_name = format_by_name(path); by_name && file.is_by_content && kind_of(*by_name) != kind_of(file.format))
       complain("stowage: note: {}: is read as {}, as its content is, and not as {}; --data-format says otherwise", path, described(file.format), described(*by_name));
@@ -369,6 +437,8 @@ void DataSource::for_objects(const std::function<bool(std::string_view, const st
     bool goes_on = true;
     if (files_[i].format == DataFormat::json)
       goes_on = for_elements(content(i), path, object);
+    else if (kind_of(files_[i].format) == FormatKind::table)
+      goes_on = for_records(content(i), files_[i], text_member_, object);
     else
       for_all_lines(content(i), [&](uint64_t number, std::string_view line) { return goes_on = (!blank_ones && is_blank(line)) || object(line, fmt::format("{}, line {}", path, number)); });
     if (!goes_on) return;

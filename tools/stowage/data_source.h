@@ -20,6 +20,7 @@ struct DataFile {
   char separator = ',';        // of columns
   bool is_by_content = false;  // its name says something else
   bool is_regular = true;      // and can be read again; else it is a pipe or a device
+  bool has_examples = false;   // a table: its columns are members of examples (prompt and completion, chosen and rejected, or a text alone) rather than texts with labels
 };
 
 // How files are read, as far as flags say it.
@@ -42,6 +43,8 @@ class DataSource {
   const std::vector<DataFile>& files() const { return files_; }
   bool holds_objects() const { return is(DataFormat::jsonl) || is(DataFormat::json); }
   bool is_table() const { return is(DataFormat::csv) || is(DataFormat::tsv); }
+  bool is_table_of_examples() const { return is_table() && files_[0].has_examples; }
+  bool holds_members() const { return holds_objects() || is_table_of_examples(); }   // that for_objects gives
   bool is_conll() const { return is(DataFormat::conll); }
   bool has_tokens() const { return is(DataFormat::tokens); }
   bool holds_examples() const { return holds_objects() || is_table() || is_conll(); }
@@ -50,7 +53,7 @@ class DataSource {
 
   // Of the file of that number, in UTF-8 where it holds examples, without a byte-order mark.
   std::string_view content(size_t file) const;
-  // object(text, place) for each object of all files until it returns false. `place` names the file and the line. Throws a Failure where the JSON around them is damaged.
+  // object(text, place) for each object of all files, or record of tables as one, until it returns false. `place` names the file and the line. Throws a Failure where the JSON around them is damaged.
   // With `blank_ones` blank lines of JSON lines are given, too.
   void for_objects(const std::function<bool(std::string_view, const std::string&)>& object, bool blank_ones = false) const;
   // Gives up the memory of contents that can be read again.
@@ -62,7 +65,7 @@ class DataSource {
   bool is(DataFormat format) const { return !files_.empty() && files_[0].format == format; }
   std::vector<DataFile> files_;
   mutable std::vector<std::shared_ptr<const std::string>> contents_;   // of each file; null: not read, or forgotten
-  std::string name_;
+  std::string name_, text_member_;
 };
 
 // "a.jsonl", or "a.jsonl and 2 more".

@@ -107,7 +107,8 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
     const auto found = std::find(header->begin(), header->end(), name);
     if (std::count(header->begin(), header->end(), name) > 1) throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", path, name));
     if (found == header->end())
-      throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag));
+      throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another){}", path, name, shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag,
+                                             wanted == Wanted::labels ? "; examples to learn have prompt and completion, or chosen and rejected, or text alone" : ""));
     return static_cast<size_t>(found - header->begin());
   };
   const size_t text = column(fields.text, "--text-field"), label = wanted == Wanted::labels ? column(fields.label, "--label-field") : 0;
@@ -203,7 +204,7 @@ const char* word_of_task(uint32_t task) { return task == STW_TASK_LABELS ? "labe
 }  // namespace
 
 bool holds_labels(const DataSource& data, const LabelFields& fields) {
-  if (data.is_table()) return true;
+  if (data.is_table()) return fields.label_given || !data.is_table_of_examples();
   if (!data.holds_objects()) return false;
   if (fields.label_given) return true;
   bool found = false;

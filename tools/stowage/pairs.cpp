@@ -44,7 +44,7 @@ size_t least_sequence(const Answers& pair) {
 }  // namespace
 
 bool holds_pairs(const DataSource& data) {
-  if (!data.holds_objects()) return false;
+  if (!data.holds_members()) return false;
   bool found = false;
   data.for_objects([&](std::string_view text, const std::string& place) {
     const JsonValue object = read_object(text, place, {});

@@ -17,9 +17,9 @@ SMALL = ["--model", "nano", "--batch", "4", "--seq", "32", "--vram", "64MiB", "-
 
 
 def from_scratch(words, cwd=None):
-    """A command line of `train` that says so where its model is a config without weights, as those of most tests are."""
+    """A command line that says so where its model is a config without weights, as those of most tests are."""
     others = ("--weights", "--adapter", "--lora", "--resume", "--from-scratch")
-    if words[:1] != ["train"] or "--model" not in words[:-1] or any(word.split("=")[0] in others for word in words):
+    if not words or words[0] not in ("train", "eval", "generate", "classify") or "--model" not in words[:-1] or any(word.split("=")[0] in others for word in words):
         return words
     model = pathlib.Path(cwd or ".") / words[words.index("--model") + 1]
     names = os.listdir(model) if model.is_dir() else []

@@ -50,7 +50,11 @@ class WeightsTest(CommandTest):
         self.run_command("train", "--model", "nano", *words[:6], "--vram", "64MiB", *words[8:])   # a preset is a shape
         for other in ("--weights", "--adapter"):
             self.refused("train", f"--model={folder}", *words, "--from-scratch", other, folder, expect=USAGE, says=["--from-scratch", other])
-        self.assertIn("has no weights", self.run_command("generate", "--model", folder, "--tokenizer", "byte", "--tokens", 1).stderr)
+        # What is read from random weights means nothing, too.
+        text = self.write("eval.txt", "the ship sails. " * 40)
+        for words in (["generate", "--tokenizer", "byte", "--tokens", 1], ["eval", "--data", text, "--seq", 16, "--batch", 2]):
+            self.refused(*words, f"--model={folder}", says=[folder, "there are no weights", "--weights", "--from-scratch"])
+            self.assertIn("has no weights", self.run_command(*words, f"--model={folder}", "--from-scratch").stderr)
 
     def test_from_scratch_leaves_weights_alone(self):
         weights = self.trained()

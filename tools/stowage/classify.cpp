@@ -49,6 +49,8 @@ struct ClassifyCommand {
   void run() {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
+    for (const std::string& text : texts)
+      if (is_there(text) && !is_folder(text)) complain("stowage: warning: --text {}: is classified as it is, though there is a file of that name; --data reads files", text);
     if (!files.empty()) source = DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
     data = source.name();
     const Model asked = open_model(model);
@@ -265,6 +267,7 @@ void add_classify(CLI::App& application) {
                  "Of a model that labels words: the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
                  "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);
+  add_from_scratch_flag(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
   command.add_option("--data", self->files, "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of words, or else a line each.")
       ->check(not_empty())

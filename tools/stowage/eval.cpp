@@ -40,6 +40,7 @@ std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags 
   model.source = *source;
   model.weights = setting_of_run(run, "weights").value_or("");
   model.adapter = setting_of_run(run, "adapter").value_or("");
+  model.from_scratch = run_has_option(run, "from-scratch");
   if (const auto seed = setting_of_run(run, "seed")) model.seed = std::strtoull(seed->c_str(), nullptr, 10);
   if (const auto rank = setting_of_run(run, "lora")) {   // new ones change nothing, but are what codes are below
     model.adapter_rank = static_cast<uint32_t>(std::strtoul(rank->c_str(), nullptr, 10));
@@ -212,6 +213,7 @@ void add_eval(CLI::App& application) {
       "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, and the run's precision\n"
       "is computed in, so that the loss is the one of the run's last evaluation.");
   add_model_flags(command, self->model);
+  add_from_scratch_flag(command, self->model);
   add_data_flags(command, self->data);
   add_request_flags(command, self->plan);
   command.get_option("--vram")->description("Bounds the peak of the memory. Default: the smallest that works.");

@@ -153,6 +153,12 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->type_name("RATE");
 }
 
+CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags) {
+  CLI::Option* const flag = command.add_flag("--from-scratch", flags.from_scratch, "Take random weights, which a preset has in any case: --model is a config.json, or a folder that has one.");
+  for (const char* weights : {"--weights", "--adapter"}) flag->excludes(command.get_option(weights));
+  return flag;
+}
+
 CLI::Validator not_empty() {
   return CLI::Validator([](std::string& value) { return value.empty() ? std::string("expected a name, found nothing") : std::string(); }, "");
 }
@@ -376,6 +382,12 @@ Model open_model(const ModelFlags& flags) {
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);
+}
+
+void require_weights(const ModelFlags& flags, const stw_model_info& about) {
+  if (about.has_weights || flags.from_scratch || is_preset(flags.source)) return;
+  throw Failure(exit_failed, fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download them, or name them with --weights, or give --from-scratch to take random ones",
+                                         flags.source));
 }
 
 std::vector<std::string> labels_of(const Model& model) {

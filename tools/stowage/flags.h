@@ -70,6 +70,8 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
+// Behind those of add_model_flags.
+CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
 void add_task_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
@@ -101,6 +103,8 @@ std::string presets_text();
 Model open_model(const ModelFlags& flags);
 // The library's number for a word of --task; STW_TASK_AUTOMATIC for none.
 uint32_t task_number(const std::string& word);
+// Throws where the weights are random ones, and neither a preset nor --from-scratch says that they are to be.
+void require_weights(const ModelFlags& flags, const stw_model_info& about);
 std::vector<std::string> labels_of(const Model& model);   // their names; none of a language model
 
 // The --device that is meant, found on this machine or only known as a profile.

@@ -9,7 +9,10 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "files.h"
+#include "foreign_file.h"
 #include "inference.h"
+#include "messages.h"
 #include "number_checks.h"
 #include "prompt.h"
 #include "tokenization.h"
@@ -34,6 +37,8 @@ struct GenerateCommand {
   void run() {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
+    if (is_there(prompt) && !is_folder(prompt))
+      complain("stowage: warning: --prompt {}: is continued as it is, though there is a file of that name; --prompt \"$(cat {})\" takes what is in it", prompt, shell_word(prompt));
     const stw_model_info about = query(open_model(model));
     if (about.task == STW_TASK_MASKED_LANGUAGE_MODEL)
       throw Failure(exit_usage, fmt::format("{}: is a masked language model, and does not know what follows a text", model.source));
@@ -122,6 +127,7 @@ void add_generate(CLI::App& application) {
       "Models take and give text where the folder has a tokenizer, and models of 256 tokens byte by byte; runs that were\n"
       "trained on token ids, and models without a tokenizer, take and give token ids, or text with the --tokenizer that is given.");
   add_model_flags(command, self->model);
+  add_from_scratch_flag(command, self->model);
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");

@@ -33,6 +33,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, 
   Inference opened;
   const DeviceChoice choice = choose_device(flags.device);
   opened.model = open_model(model_flags);
+  require_weights(model_flags, query(opened.model));
   stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
   // Nothing is trained here, but a plan trains something: what has the least to keep for it.
   stw_parameter_group groups[2] = {sized<stw_parameter_group>(), sized<stw_parameter_group>()};

@@ -267,9 +267,7 @@ void train(TrainFlags flags) {
   const Model model = open_model(flags.model);
   check_labels_of_run(flags, model);
   const stw_model_info about = query(model);
-  if (!about.has_weights && !flags.model.from_scratch && about.adapter_rank == 0 && flags.resume.empty() && !is_preset(flags.model.source))
-    throw Failure(exit_failed, fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download them, or name them with --weights, or give "
-                                           "--from-scratch to begin with random ones", flags.model.source));
+  if (about.adapter_rank == 0 && flags.resume.empty()) require_weights(flags.model, about);
   if (about.adapter_rank && !about.has_weights)
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   take_batch_of_examples(flags, model);

@@ -169,8 +169,7 @@ void add_train(CLI::App& application, const std::string& program) {
   CLI::App& command = *application.add_subcommand("train", "Train a model on a file, and write it into a folder.");
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
-  CLI::Option* const from_scratch = command.add_flag("--from-scratch", flags->model.from_scratch, "Begin with random weights, which a preset has in any case: --model is a config.json, or a folder that has one.");
-  for (const char* weights : {"--weights", "--adapter", "--lora"}) from_scratch->excludes(command.get_option(weights));
+  add_from_scratch_flag(command, flags->model)->excludes(command.get_option("--lora"));
   add_task_flag(command, flags->model);
   add_data_flags(command, flags->data);
   add_label_names_flag(command, flags->data);

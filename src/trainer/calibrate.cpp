@@ -1,4 +1,4 @@
-// Calibration: the times of a step's instructions as figures of the device.
+// Calibration turns the measured times of a step's instructions into the device's figures.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ static constexpr uint64_t mib = uint64_t{1} << 20;
 
 Result<DeviceProfile> Trainer::calibrate() {
   const Programs& programs = planned_->programs;
-  // Besides the step a micro-step of one sample: at two extents the launch shows.
+  // Also time a micro-step of one sample: times at two sizes separate the launch from the work.
   Program single;
   if (plan().decisions.micro_batch > 1) {
     single = build_micro(graph(), programs.arena, plan().decisions, 1, plan().request.threads, true);
@@ -35,8 +35,8 @@ Result<DeviceProfile> Trainer::calibrate() {
       ops.push_back({i.kind, cost_of(graph(), i, t.program->threads), t.median_of(n, rounds), t.count, graph().peak_of(graph().op(i.op))});
       sum += ops.back().seconds;
     }
-    // What holds a thread up now and then hits every op seldom, but every program: all of them share that.
-    // A GPU's ops are timed on the device, where nothing lies between them.
+    // A rare interruption of a thread seldom falls into a given op, but it falls into every program. All ops
+    // of the program share that time. A GPU's ops are timed on the device, without gaps between them.
     const double whole = device_.is_cuda() ? sum : t.median_of_whole(rounds);
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
     step_seconds += static_cast<double>(t.count) * whole;

@@ -1,4 +1,4 @@
-// What a trainer writes and takes back: checkpoints with everything that decides the next step.
+// Checkpoints hold everything that decides the next step.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,8 +27,9 @@ std::string model_hash(const Graph& graph) {
   return hexadecimal(hash64(text.data(), text.size()));
 }
 
-// Parameters, masters and optimizer states: what a step changes, and frozen parameters but for those below adapters, which may be
-// many times as large as all else and come from the model's files.
+// The tensors in a checkpoint: parameters, master weights and optimizer states. Frozen parameters are
+// included, except those below adapters. These may be many times as large as the rest, and the model's files
+// have them.
 std::vector<int> state_tensors(const Graph& graph) {
   std::vector<int> list;
   const bool has_adapters = graph.has_adapters();
@@ -39,9 +40,9 @@ std::vector<int> state_tensors(const Graph& graph) {
   return list;
 }
 
-// Which rule keeps which states of every parameter, and what the codes of 8-bit states mean.
+// A hash of each parameter's update rule and states, and of the meaning of 8-bit codes.
 std::string state_format(const Graph& graph) {
-  std::map<int, std::string> lines;   // by parameter, in whatever order they are updated
+  std::map<int, std::string> lines;   // by parameter, whatever the order of the updates
   bool has_codes = false;
   for (const Op& op : graph.update_ops) {
     if (!is_update(op.kind)) continue;
@@ -63,7 +64,8 @@ Json adapters_json(const Adapters& a) {
   return Json::object().set("rank", a.rank).set("alpha", a.alpha).set("rank_stabilised", a.rank_stabilised).set("dropout", a.dropout).set("targets", targets);
 }
 
-// What must agree before a checkpoint may be restored. `base`: the hash of what lies below adapters; empty without them.
+// The fields that must agree before a checkpoint may be restored. `base`: a hash of the weights below
+// adapters; empty without adapters.
 Json identity(const Trainer& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
   Json fields = Json::object()
@@ -87,11 +89,12 @@ Json identity(const Trainer& trainer, const std::string& base) {
       .set("quantize", name_of(n.quantize))
       .set("quantize_embeddings", name_of(n.quantize_embeddings));
   if (!base.empty()) fields.set("base", base);
-  if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
+  // Trained bits then depend on it.
+  if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);
   return fields;
 }
 
-// What stands behind a field, where it is only a hash.
+// Explains a field whose value is only a hash.
 std::string meaning_of(const std::string& key) {
   if (key == "model") return " (hashes of its layers, sizes, dropout and what is trained)";
   if (key == "base") return " (hashes of the weights below the adapters)";
@@ -99,13 +102,13 @@ std::string meaning_of(const std::string& key) {
   return "";
 }
 
-// What checkpoints were before the field was there.
+// The values of fields that older checkpoints lack.
 Json identity_before() {
   return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
       .set("attention", attention_name({})).set("preference", name_of(Preference::none)).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
 }
 
-// Numbers that a trainer hands on from step to step, by name: fn(name, field).
+// Calls fn(name, field) for each number that a step hands on to the next.
 template <class State, class Fn>
 void each_carried(State& c, const Fn& fn) {
   fn("loss_scale", c.loss_scale);
@@ -117,7 +120,7 @@ void each_carried(State& c, const Fn& fn) {
   fn("norm_variance", c.norm_variance);
 }
 
-// A loss that is not finite has no number in the file, but null.
+// A loss that is not finite stands in the file as null.
 Result<double> get_loss(const Json& fields, const char* key) {
   const Json* value = fields.find(key);
   if (value && value->is_null()) return std::numeric_limits<double>::quiet_NaN();
@@ -147,7 +150,7 @@ Status read_carried(const Json& object, CarriedState& carried) {
   return status;
 }
 
-// Errors: bad_state, which names the first field that does not agree.
+// Errors: bad_state; its message names the first field that differs.
 Status check_identity(const std::string& path, const Json& found, const Json& expected) {
   const Json before = identity_before();
   if (const Json* other = found.find("adapters"); other && !expected.find("adapters"))
@@ -162,19 +165,21 @@ Status check_identity(const std::string& path, const Json& found, const Json& ex
   return ok();
 }
 
-// All that a checkpoint says beside its tensors.
+// The contents of a checkpoint, except its tensors.
 struct Standing {
   Progress progress;
   CarriedState carried;
   uint64_t seed = 0;
 };
 
-// What no run has would end the one that goes on in numbers that are none, or write a checkpoint that nobody can read.
+// Refuses values that no run has. With them training would go on to NaN, or write a checkpoint that cannot be
+// read.
 Status check_standing(const std::string& path, const Standing& s, bool is_fp16) {
   const auto nonsense = [&](const std::string& what) { return corrupt(path, what); };
   const Progress& p = s.progress;
   const CarriedState& c = s.carried;
-  constexpr double largest = 1e100;   // of statistics: far beyond what fp32 numbers and their squares come to
+  // Limit of statistics: far above fp32 numbers of training and their squares.
+  constexpr double largest = 1e100;
   int exponent = 0;
   if (p.batches > INT64_MAX || p.step > p.batches || p.skipped != p.batches - p.step)
     return nonsense("of " + std::to_string(p.batches) + " batches " + std::to_string(p.step) + " were steps and " + std::to_string(p.skipped) + " were skipped");
@@ -194,7 +199,8 @@ Result<Standing> read_standing(const std::string& path, const Json& fields, uint
     STW_ASSIGN(value, get_uint(fields, key));
     *field = value;
   }
-  STW_ASSIGN(samples, get_uint(fields, "samples", size_mul(p.batches, global_batch)));   // not in older ones
+  // Older checkpoints lack it.
+  STW_ASSIGN(samples, get_uint(fields, "samples", size_mul(p.batches, global_batch)));
   STW_ASSIGN(loss, get_loss(fields, "loss"));
   STW_ASSIGN(evaluation, get_loss(fields, "evaluation_loss"));
   STW_ASSIGN(seed, get_uint(fields, "seed"));
@@ -256,7 +262,7 @@ Result<std::string> Trainer::hash_of_base() {
   return hexadecimal(hash.digest());
 }
 
-// With what is hashed below adapters.
+// Includes the bytes below adapters, which are hashed and not saved.
 uint64_t Trainer::saved_bytes() const {
   uint64_t bytes = 0;
   for (const int t : state_tensors(graph())) bytes = size_add(bytes, graph().at(t).bytes(1));
@@ -271,7 +277,7 @@ Status Trainer::save(const std::string& path) {
 }
 
 Status Trainer::write_checkpoint(const std::string& path) {
-  const Computing writing(*this);   // a watch's callback may not change what is being written
+  const Computing writing(*this);   // a watch's callback must not change the tensors while they are written
   const InPhase phase(*this, TrainerPhase::save);
   STW_ASSIGN(base, hash_of_base());
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
@@ -301,12 +307,13 @@ Status Trainer::read_checkpoint(const std::string& path) {
   STW_ASSIGN(base, hash_of_base());
   STW_TRY(check_identity(path, *found, identity(*this, base)));
   STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
-  standing.progress.phase = progress().phase;   // of a run, from whose callback this may be called
-  // Everything is checked and allocated before the first byte changes.
+  // Restore may be called from the callback of a run, whose phase continues.
+  standing.progress.phase = progress().phase;
+  // From here on nothing can fail for a bad file: all is checked and allocated before the first byte changes.
   STW_ASSIGN(tensors, saved_tensors(reader, graph()));
   STW_TRY(reader.verify_all());
   supervisor->commit();
-  broken_ = true;   // until the last byte is there
+  broken_ = true;   // until the last byte is written
   as_created_ = false;
   STW_TRY(overwrite(tensors, execution_, *stream_));
   broken_ = false;

@@ -1,4 +1,5 @@
-// Folders that others read: a trained model, or its adapters alone, without a config.json, which transformers would take for a whole model's.
+// Export writes folders that other libraries read: a trained model, or its adapters alone. The adapters'
+// folder has no config.json, because transformers would take it for a whole model.
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace stw {
 Status Trainer::export_model(const std::string& folder) {
   STW_TRY(check_ready());
   STW_TRY(make_directories(folder));
-  const Computing writing(*this);   // a watch's callback may not change what is being written
+  const Computing writing(*this);   // a watch's callback must not change the tensors while they are written
   const InPhase phase(*this, TrainerPhase::save);
   uint64_t bytes = 0;
   for (const int t : model_->parameters())
@@ -30,7 +31,7 @@ Status Trainer::write_parameters(const std::string& path, const std::vector<std:
   for (const auto& [t, name] : named) {
     const Tensor& p = graph().at(t);
     const uint64_t count = p.shape.elements(), size = element_bytes(p.format);
-    for (uint64_t done = 0; done < count;) {   // in the file's order
+    for (uint64_t done = 0; done < count;) {   // in the order of rows in the file
       const WeightLayout::Run run = p.layout.in_graph(done, count - done, count);
       STW_TRY(read_memory(execution_.address(t) + run.at * size, run.count * size, [&](std::span<const std::byte> piece) { return writer.write(piece); }));
       done += run.count;
@@ -54,7 +55,7 @@ Status Trainer::export_weights(const std::string& folder) {
   std::vector<std::pair<int, std::string>> named;
   for (int t : model_->parameters()) named.emplace_back(t, graph().at(t).name);
   STW_TRY(write_parameters(folder + "/model.safetensors", named));
-  // Readers round weights to what the config says, which is what the model was before.
+  // Readers round weights to the config's dtype, which still names the original model's.
   constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
   Json config = model_->config().json;
   for (const char* key : {"dtype", "torch_dtype"})

@@ -1,4 +1,4 @@
-// Generation: feeds tokens through the programs with a cache of keys and values, and draws the next ones.
+// Generation feeds tokens through the programs with a key-value cache, and samples the next tokens.
 #include <algorithm>
 #include <vector>
 
@@ -9,13 +9,14 @@
 
 namespace stw {
 
-// Reads `count` tokens from state_.position on; returns the logits after the last one.
+// Feeds `count` tokens at state_.position and returns the logits after the last one.
 Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
   const Program &prefill = planned_->programs.prefill, &decode = planned_->programs.decode;
   const uint64_t rows = static_cast<uint64_t>(prefill.instructions[0].rows), capacity = static_cast<uint64_t>(sequence());
   for (uint64_t done = 0; done < count;) {
     check_in();
-    // The last token makes logits. Rows of a prefill past the end are overwritten before anyone attends to them.
+    // The last token goes through decode, which makes logits. A prefill's rows past the end are overwritten
+    // before any token attends to them.
     if (count - done > 1 && state_.position + rows <= capacity) {
       const uint64_t n = std::min(rows, count - done - 1);
       fed_.assign(rows, 0);

@@ -1,5 +1,5 @@
-// Logits of texts. A model that generates makes those after the last token, by prefill and decode. An encoder makes those of all tokens
-// by one program, which reads several short texts at once.
+// Logits of texts. A model that generates computes them after the last token, by prefill and decode. An
+// encoder computes them for all tokens in one program, which reads several short texts at once.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -78,13 +78,15 @@ Status Trainer::check_text(const std::string& what, const Text& text) const {
   return ok();
 }
 
-// Lays texts end to end in one sample and runs the program of all logits; their first tokens are rows `begins`.
+// Lays texts end to end in one sample and runs the program that computes all logits. Text k starts at row
+// begins[k].
 Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
   check_in();
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
     const uint64_t all = static_cast<uint64_t>(sequence());
     std::fill_n(rows.tokens, all, 0);
-    if (rows.positions) std::fill_n(rows.positions, all, 0);   // each row past the texts is a document of its own
+    // Each row past the texts is a document of its own.
+    if (rows.positions) std::fill_n(rows.positions, all, 0);
     for (size_t k = 0; k < texts.size(); ++k) {
       std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
       if (rows.positions) std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
@@ -143,7 +145,7 @@ Status Trainer::classify_all(std::span<const Text> texts, float* out) {
   const uint64_t room = static_cast<uint64_t>(sequence());
   std::vector<uint64_t> begins;
   std::vector<std::byte> raw;
-  uint64_t done = 0;   // rows of `out`, where each token has one
+  uint64_t done = 0;   // rows of `out` written so far, where each token has one
   for (size_t first = 0, end; first < texts.size(); first = end) {
     begin_state();
     if (graph().generates) {

@@ -1,4 +1,4 @@
-// A plan together with what it was made for: the graph of its numerics and sequence, and its programs.
+// A plan with the graph of its numerics and sequence length, and its programs.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,10 +15,10 @@ struct Planned {
   Programs programs;
   std::string json, report;
 
-  // Errors: those of search(); a plan that does not fit is a value.
+  // Errors: those of search(). A plan that does not fit its budget is no error.
   static Result<std::shared_ptr<const Planned>> make(const Model& model, const Request& request);
   static Result<std::shared_ptr<const Planned>> load(const Model& model, std::string_view json);
-  // The independent judge over all programs.
+  // Runs the independent verifier on all programs.
   Status verify() const;
 
  private:

@@ -37,7 +37,7 @@ Result<kernels::PairTerms> pair_terms(Preference preference, const PreferenceOpt
   return terms;
 }
 
-// Of the rows that were loaded, after the program has run.
+// The losses of the loaded rows, after the program has run.
 Status Trainer::read_losses(const Program& program, float* losses) {
   const auto bytes = static_cast<uint64_t>(program.samples * sequence()) * sizeof(float);
   return stream_->download(losses, execution_.rows<std::byte>(program, program.losses), bytes);
@@ -84,7 +84,8 @@ Status Trainer::write_all_reference(const Dataset& dataset, const std::string& p
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
     const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
     const auto source = [&](uint64_t window, const SampleRows& rows) { return dataset.read(part, dataset.window(part, window).first, sequence(), rows); };
-    // One behind the other windows hold all tokens, of which the first has nothing before it.
+    // The windows together hold every token. The loss of token i stands at i - 1; a window's first token has
+    // none.
     const auto write = [&](uint64_t window, const float* losses) -> Status {
       const uint64_t own = dataset.window(part, window).count;
       for (uint64_t i = 0; i < own; ++i) STW_TRY(writer.write(i == 0 ? 0 : 0 - losses[i - 1]));

@@ -1,4 +1,4 @@
-// A trainer goes on under another plan: the arena changes its size, and what lasts moves to its new place.
+// Re-planning: the arena changes its size, and the tensors that outlive a step move to their new places.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -23,7 +23,7 @@ Place place_of(const Arena& layout, int tensor) {
   return {on_host, b.offset, b.bytes};
 }
 
-// What outlives a step.
+// Whether the tensor outlives a step.
 bool lasts(const Graph& graph, int tensor) {
   switch (graph.at(tensor).kind) {
     case Kind::state: case Kind::constant: case Kind::master: case Kind::optimizer: return true;
@@ -34,7 +34,7 @@ bool lasts(const Graph& graph, int tensor) {
 
 struct Move { Place from, to; };
 
-// Where the last byte of the arena ends that outlives a step.
+// The end of the last tensor in the arena that outlives a step.
 uint64_t kept_of(const std::vector<Move>& moves, Place Move::*place) {
   uint64_t end = 0;
   for (const Move& m : moves)
@@ -54,7 +54,8 @@ uint64_t Trainer::memory_of_device() const {
   const uint64_t reserve = reserve_of(plan().request, profile_of(plan().request)), arena = memory_.arena_bytes();
   if (options_.arena) return size_add(options_.arena_bytes, reserve);
   const uint64_t free = device_.memory_free();
-  return free == 0 ? 0 : size_add(size_add(free, arena), std::min(device_.memory_outside(arena), reserve / 4 * 3));   // of the reserve, what is taken already
+  // Memory outside of the arena that is already taken counts as part of the reserve.
+  return free == 0 ? 0 : size_add(size_add(free, arena), std::min(device_.memory_outside(arena), reserve / 4 * 3));
 }
 
 Status Trainer::replan(std::shared_ptr<const Planned> planned) {
@@ -74,7 +75,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
 
   const Computing computing(*this);   // the host's allocator is a callback too
-  // First all that can fail.
+  // Everything that can fail comes first.
   STW_TRY(stream_->wait());
   STW_ASSIGN(next_host, memory_.take_host(next.bytes.host, bytes));
   stream_->forget();
@@ -84,7 +85,8 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   auto from_host = [&](const Move& m) { return memory_.host() + m.from.offset; };
   for (const Move& m : moves)
     if (m.to.on_host) stream_->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena + m.from.offset, m.from.bytes);
-  // Those that stay in the arena keep their order: first what moves down, from below, then what moves up, from above.
+  // Tensors that stay in the arena keep their order. First those that move down are copied, in ascending
+  // order, then those that move up, in descending order. No copy overwrites a tensor that has yet to move.
   auto slide = [&](const Move& m) { stream_->move(arena + m.to.offset, arena + m.from.offset, m.from.bytes); };
   auto stays = [](const Move& m) { return !m.from.on_host && !m.to.on_host; };
   for (const Move& m : moves)
@@ -99,8 +101,8 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   shrink(bytes, kept_of(moves, &Move::to));
   use(std::move(planned));
   if (!memory_.arena()) return TrainerMemory::out_of_memory("the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes, device_.memory_free());
-  static_cast<void>(prepare());   // the trainer has moved: what fails here, the next step tells
-  // The whole arena is there from now on, as after creation.
+  static_cast<void>(prepare());   // the trainer has moved already: the next step reports what fails here
+  // Touch the whole arena, as on creation.
   const uint64_t resident = planned_->programs.arena.gradients_begin;
   stream_->zero(memory_.arena() + resident, bytes - resident);
   return stream_->wait();
@@ -112,11 +114,12 @@ Status Trainer::grow(uint64_t bytes, uint64_t kept) {
   const std::optional<Shortage> shortage = memory_.grow(bytes, kept);
   follow_arena(before);
   if (!shortage) return ok();
-  if (std::byte* const arena = memory_.arena(); arena && arena != before) stream_->zero(arena + kept, memory_.arena_bytes() - kept);   // as after creation
+  // Zeros, as on creation.
+  if (std::byte* const arena = memory_.arena(); arena && arena != before) stream_->zero(arena + kept, memory_.arena_bytes() - kept);
   return memory_.told(*shortage);
 }
 
-// It lies elsewhere, or nowhere.
+// The arena may have moved, or be lost.
 void Trainer::follow_arena(const std::byte* before) {
   if (memory_.arena() == before) return;
   if (!memory_.arena()) broken_ = lost_arena_ = true;
@@ -135,7 +138,7 @@ Status Trainer::take_again() {
   return ok();
 }
 
-// Gives back what the plan does not need; where that is refused, it stays.
+// Gives back memory that the plan does not need. If the device refuses, the arena keeps its size.
 void Trainer::shrink(uint64_t bytes, uint64_t kept) {
   const std::byte* const before = memory_.arena();
   memory_.shrink(bytes, kept);

@@ -1,4 +1,4 @@
-// How the next token of a text is drawn from a language model's logits.
+// Sampling of the next token from a language model's logits.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,12 +19,13 @@ struct TokenChoice {
   double weight;
 };
 
-// The candidates at a temperature above 0, the most probable one first. The temperature divides the logits, then top_k keeps the most
-// probable tokens, then top_p keeps the fewest of those that have at least this part of their probability together: the order of
-// transformers. Of equal logits the smaller token comes first.
+// The tokens that may be drawn at a temperature above 0, the most probable first. The order of operations is
+// that of transformers: divide the logits by the temperature, keep the top_k most probable tokens, then keep
+// the fewest of those whose probabilities sum to at least top_p. Of equal logits the smaller token comes
+// first.
 std::vector<TokenChoice> candidates(std::span<const float> logits, const Sampling& how);
 
-// Draws one of the candidates: a function of logits, settings and `position` alone.
+// Draws one of the candidates. The result depends only on logits, settings and `position`.
 int32_t sample(std::span<const float> logits, const Sampling& how, uint64_t position);
 
 }  // namespace stw

@@ -19,8 +19,9 @@ struct Schedule {
   double at(uint64_t step) const;
 };
 
-// A batch of n times as many samples has gradients of 1/sqrt(n) of the noise: what keeps AdamW's noise the same
-// (Malladi et al. 2022, arXiv:2205.10287).
+// Scales the rate by the square root of the batch size. n times as many samples have 1/sqrt(n) of the
+// gradient noise, and this rule keeps the noise of AdamW's updates the same (Malladi et al. 2022,
+// arXiv:2205.10287).
 double scaled_rate(double rate, uint64_t base_batch, uint64_t batch);
 
 }  // namespace stw

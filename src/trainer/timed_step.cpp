@@ -1,5 +1,5 @@
-// A step's programs run instruction by instruction under the clock, in their order and place, so that every kernel finds the
-// caches as it does in training.
+// Runs a step's programs instruction by instruction and times each. Order and addresses are those of
+// training, so that kernels find the caches in the same state.
 #include "src/trainer/timed_step.h"
 
 #include <algorithm>
@@ -60,17 +60,18 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
       rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
       rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().classes()));
     }
-    if (graph().preference != Preference::none) std::iota(rows.positions + sequence() / 2, rows.positions + sequence(), 0);   // a pair
+    // A pair: the second text starts in the middle.
+    if (graph().preference != Preference::none) std::iota(rows.positions + sequence() / 2, rows.positions + sequence(), 0);
     return ok();
   };
   const SampleSource source = std::ref(made_up);
   size_t rounds = 0;
   auto run = [&]() -> Status {
     const double begin = seconds_now();
-    // Round 0 warms up: the next one writes over it.
+    // Round 0 warms up: round 1 overwrites its times.
     for (size_t round = 0; round <= most_rounds; ++round) {
-      begin_state();   // at a learning rate of 0
-      state_.loss_scale = 1;   // small gradients may vanish; none overflows
+      begin_state();   // the learning rate is 0
+      state_.loss_scale = 1;   // small gradients may vanish, but none overflows
       push_state();
       for (TimedProgram& t : timed) {
         check_in();
@@ -88,13 +89,14 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
     return ok();
   };
 
-  Filling filling = filling_of_all();   // taken now: where memory runs out below, the weights come back all the same
-  broken_ = true;    // until they are back
+  // Allocates now, so that the weights come back even where memory runs out below.
+  Filling filling = filling_of_all();
+  broken_ = true;    // until the weights are back
   Status ran = ok();
   std::exception_ptr thrown;
   try {
     ran = watched(Work::calibrate, WorkUnit::none, 0, run);
-  } catch (...) {   // no callback that may unwind its thread is called from there
+  } catch (...) {   // no callback that may unwind its thread runs in `try`
     thrown = std::current_exception();
   }
   STW_TRY(fill(filling));

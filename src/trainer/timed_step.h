@@ -1,4 +1,4 @@
-// A step's programs under the clock: what calibration and the timeline are made of.
+// Times of a step's programs, for calibration and the timeline.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -7,17 +7,17 @@
 
 namespace stw {
 
-// Timed runs, after one that warms up: few where they take long, more where they are over soon.
+// Timed rounds after one warm-up round: few where a round takes long, more where it is short.
 inline constexpr size_t fewest_rounds = 5, most_rounds = 31;
 
-// A program, how often a step runs it, and what each round took.
+// A program, how often a step runs it, and the seconds of each round.
 struct TimedProgram {
   const Program* program;
-  uint64_t count;               // 0: timed besides the step
+  uint64_t count;               // 0: timed in addition to the step
   std::vector<float> seconds;   // (rounds, instructions)
   std::vector<float> whole;     // (rounds)
   TimedProgram(const Program& p, uint64_t n) : program(&p), count(n), seconds(most_rounds * p.instructions.size()), whole(most_rounds) {}
-  // Of an instruction, and of the whole, over that many rounds.
+  // The median over `rounds` rounds of one instruction, and of the whole program.
   double median_of(size_t instruction, size_t rounds) const;
   double median_of_whole(size_t rounds) const;
 };

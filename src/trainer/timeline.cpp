@@ -1,5 +1,6 @@
-// The timeline of a step: what each op took beside what the plan expected, as a file for trace viewers
-// (chrome://tracing, Perfetto): Google's Trace Event Format, complete events, times in microseconds.
+// The timeline of a step: the measured and the predicted time of each op, as a file for trace viewers
+// (chrome://tracing, Perfetto). The format is Google's Trace Event Format: complete events, times in
+// microseconds.
 #include <vector>
 
 #include "planner/base/json.h"

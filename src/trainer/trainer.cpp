@@ -16,7 +16,7 @@
 namespace stw {
 namespace {
 
-// Whole lines: a log's text that is put together could lack memory, once the step is done.
+// Complete lines: building a message could run out of memory after the step is done.
 constexpr const char* skip_lines[] = {"", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
                                       "step skipped: its loss or gradient norm is an outlier", "step skipped: a gradient is not finite"};
 
@@ -40,7 +40,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
   STW_TRY(t->check_loss());
-  uint64_t bytes = plan.bytes.arena;   // that are written: zeros, then parameters
+  uint64_t bytes = plan.bytes.arena;   // bytes written: zeros, then parameters
   for (const int p : t->model_->parameters()) bytes = size_add(bytes, t->graph().at(p).shape.elements() * sizeof(float));
   STW_TRY(t->watched(Work::create_trainer, WorkUnit::bytes, bytes, [&] { return t->take_all(); }));
   return t;
@@ -74,7 +74,7 @@ Status Trainer::check_offload(const Plan& plan) const {
   return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
 }
 
-// What changes a loss that this plan does not have.
+// Refuses options that change a loss which this plan does not have.
 Status Trainer::check_loss() const {
   if (!has_values(graph().task)) return ok();
   for (const auto& [name, value] : {std::pair{"label_smoothing", options_.label_smoothing}, {"z_loss", options_.z_loss}})
@@ -82,7 +82,7 @@ Status Trainer::check_loss() const {
   return ok();
 }
 
-// What asks for more of the gradients than the plan keeps of them.
+// Refuses options that need gradients which the plan does not keep.
 Status Trainer::check_gradients() const {
   const Numerics& n = plan().numerics;
   if (n.gradients != Gradients::fp32 && options_.gradient_hook)
@@ -110,7 +110,7 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   inputs_.reserve(planned_->programs, execution_, *stream_);
 }
 
-// Nothing is taken later, in the middle of training.
+// Allocates now what would otherwise be allocated during training.
 Status Trainer::prepare() {
   const Programs& p = planned_->programs;
   for (const Program* program : {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
@@ -119,7 +119,7 @@ Status Trainer::prepare() {
 }
 
 Status Trainer::fill(Filling& filling) {
-  // Every page is touched now: what the plan promised is there from the first step on.
+  // Touch every page now, so that the memory of the plan is there from the first step on.
   constexpr uint64_t at_once = 16 << 20;
   const uint64_t bytes = plan().bytes.arena;
   for (uint64_t done = 0; done < bytes; done += at_once) {
@@ -187,11 +187,12 @@ void Trainer::begin_state(double learning_rate) {
   s.batch_factor = 1;
   s.loss_scale = carried_.loss_scale;
   if (plan().numerics.precision == Precision::fp16) {
-    const uint64_t summed = is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());   // that weigh about 1
+    // Terms of about weight 1 in the sum.
+    const uint64_t summed = is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());
     s.batch_factor = std::ldexp(1.0, -std::bit_width(summed - 1));
     s.growth_interval = options_.growth_interval;
   }
-  if (!is_training) return push_state();   // the plain loss
+  if (!is_training) return push_state();   // evaluation uses the plain loss
   if (graph().preference == Preference::none) s.label_smoothing = options_.label_smoothing;
   s.z_loss = options_.z_loss;
   s.outlier_limit = options_.outlier_limit;
@@ -211,10 +212,10 @@ void Trainer::carry_state() {
 
 std::string Trainer::non_finite_reason() {
   if (!std::isfinite(state_.loss_sum)) return "the loss is not finite";
-  const Unsupervised reading;   // the step is done
+  const Unsupervised reading;   // the step is done: no cancel any more
   const Arena& layout = planned_->programs.arena;
   for (const ParameterGradient& g : graph().gradients) {
-    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or used up
+    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or consumed
     const bool is_short = graph().at(g.gradient).format == Format::bf16;
     bool finite = true;
     const Status read = read_memory(execution_.address(g.gradient), graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
@@ -284,7 +285,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   STW_TRY(check_ready());
   const bool was_created = as_created_;
   auto result = watched(Work::step, WorkUnit::micro_steps, static_cast<uint64_t>(plan().accumulation_steps), [&] { return make_step(source, samples, learning_rate); });
-  // No parameter had changed: what updates them is not left halfway.
+  // A cancelled step has changed no parameter: once an update begins, no cancel stops it.
   if (!result && result.error().code == Code::cancelled) broken_ = false, as_created_ = was_created;
   return result;
 }
@@ -308,13 +309,15 @@ Result<StepResult> Trainer::make_step(const SampleSource& source, uint64_t sampl
     const Program& program = first == 0 ? programs.micro_first : is_short ? programs.micro_short : programs.micro_next;
     STW_TRY(load(program, source, first, samples));
     stream_->upload(&execution_.state->first_sample, &first, sizeof first);
-    if (fused) as_created_ = false, broken_ = true;   // parameters change in it; then there is no way back
+    // It changes parameters, so that a failure cannot be undone.
+    if (fused) as_created_ = false, broken_ = true;
     if (fused && device_.is_cuda()) supervisor->commit();   // it is launched as a whole
     STW_TRY(stream_->run(execution_, program));
     count_micro_step();
   }
   STW_TRY(show_gradients());
-  if (device_.is_cuda() || options_.gradient_hook) supervisor->commit();   // the update is launched as a whole; the host has added up its gradients
+  // The update is launched as a whole, or the host has already summed the gradients: no cancel from here on.
+  if (device_.is_cuda() || options_.gradient_hook) supervisor->commit();
   as_created_ = false;
   STW_TRY(stream_->run(execution_, programs.update));
   STW_TRY(pull_state());
@@ -369,7 +372,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
       const uint64_t start = dataset.training_start(data_seed, batch, before, static_cast<uint32_t>(sample), sequence());
       return dataset.read(Dataset::Part::training, start, sequence(), rows, Dataset::training_mask(data_seed, batch, static_cast<uint32_t>(sample)));
     };
-    // By reference: the function object would allocate for a copy.
+    // std::ref: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
     if (after && !after(result, progress())) return Error{Code::cancelled, "trainer: stopped by the progress callback"};
   }
@@ -379,7 +382,8 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   STW_TRY(check_ready());
   STW_TRY(check_dataset(dataset, Dataset::Part::evaluation));
-  const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
+  // Each window once; 0: the dataset repeats, and `batches` decides.
+  const uint64_t most = dataset.evaluation_windows();
   if (most > 0) batches = std::min(batches, ceil_div(most, global_batch()));
   const uint64_t asked = size_mul(batches, global_batch()), samples = most > 0 ? std::min(most, asked) : asked;
   begin_evaluation(samples);

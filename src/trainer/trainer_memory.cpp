@@ -13,7 +13,7 @@ constexpr uint64_t alignment = 256;
 
 bool is_aligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % alignment == 0; }
 
-// Why bytes were not given: too few are free, or they were refused all the same.
+// The reason for a refusal: too little memory is free, or the allocation failed although enough is free.
 std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available) {
   if (by_host) return ", which the host's allocator refused";
   const std::string free = std::to_string(available) + " are free";
@@ -35,7 +35,7 @@ Error TrainerMemory::out_of_memory(const std::string& what, uint64_t needed, uin
   return e;
 }
 
-// As many as a message has room for.
+// At most as many processes as a message has room for.
 std::string TrainerMemory::holders() const {
   constexpr size_t most_named = 3;
   std::string text;
@@ -46,7 +46,7 @@ std::string TrainerMemory::holders() const {
   return text;
 }
 
-// The system would promise more memory than it has and end the process later.
+// Without this check the system may promise more memory than it has, and end the process later.
 bool TrainerMemory::has_room(uint64_t wanted, uint64_t available) const { return device_.has_allocator() || available == 0 || wanted <= available; }
 
 Result<std::byte*> TrainerMemory::ask_arena(uint64_t bytes, uint64_t wanted) const {
@@ -83,7 +83,7 @@ Status TrainerMemory::take(uint64_t arena_bytes, uint64_t host_bytes, void* brou
     if (!is_aligned(brought)) return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
     arena_ = static_cast<std::byte*>(brought);
   }
-  // A CPU has one memory for both.
+  // On a CPU both are the same memory.
   const bool shared = !device_.is_cuda();
   const uint64_t both = size_add(brought ? 0 : arena_bytes, host_bytes);
   if (!brought) {

@@ -1,5 +1,5 @@
-// The memory that a trainer lies in: its arena, and memory of the host for what is offloaded. It counts bytes and knows nothing of
-// what is in them: whoever lets it grow or shrink looks afterwards where the arena is.
+// The memory of a trainer: its arena, and host memory for offloaded tensors. It counts bytes and does not
+// know their contents. A caller that grows or shrinks the arena must look up afterwards where it is.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace stw {
 
-// Of a device for its host, and given back with the pointer.
+// Host memory that a device allocates for transfers. The pointer gives it back.
 struct HostRelease {
   const Device* device = nullptr;
   uint64_t bytes = 0;
@@ -20,44 +20,48 @@ struct HostRelease {
 };
 using HostMemory = std::unique_ptr<std::byte, HostRelease>;
 
-// Why an arena did not grow: too little is free, or it was refused all the same.
+// The reason that an arena did not grow: too little memory is free, or the allocation failed although enough
+// is free.
 struct Shortage {
   bool enough_free;
-  uint64_t wanted, available;   // bytes; wanted: more than the arena has
+  uint64_t wanted, available;   // bytes; wanted: in addition to the arena
 };
 
 class TrainerMemory {
  public:
   explicit TrainerMemory(const Device& device) : device_(device) {}
-  // Gives everything back: by then nothing uses it any more.
+  // Gives everything back. The caller ensures that nothing uses the memory any more.
   ~TrainerMemory();
   TrainerMemory(const TrainerMemory&) = delete;
 
-  std::byte* arena() const { return arena_; }   // at a multiple of 256; null: not taken yet, or lost
-  std::byte* host() const { return host_.get(); }   // the same; null where nothing is offloaded
+  std::byte* arena() const { return arena_; }   // aligned to 256 bytes; null before take(), and after a loss
+  std::byte* host() const { return host_.get(); }   // aligned to 256 bytes; null where nothing is offloaded
   uint64_t arena_bytes() const { return arena_bytes_; }
 
-  // Once. `brought`: the host's arena, which stays the host's, or null. Errors: out_of_memory, host_out_of_memory, bad_argument.
+  // Call once. `brought`: an arena that the host owns, or null. Errors: out_of_memory, host_out_of_memory,
+  // bad_argument.
   Status take(uint64_t arena_bytes, uint64_t host_bytes, void* brought, uint64_t brought_bytes);
-  // The arena after it was lost. Errors: the same.
+  // Takes an arena after the last one was lost. Errors: the same.
   Status take_arena_again(uint64_t bytes);
-  // In the place of what is there, when that has been copied; none of 0 bytes. `arena_bytes`: what the arena is about to have. Errors: the same.
+  // Allocates new host memory; the caller copies into it, then calls replace_host(). Null for 0 bytes.
+  // `arena_bytes`: the size that the arena will have. Errors: the same.
   Result<HostMemory> take_host(uint64_t bytes, uint64_t arena_bytes) const;
   void replace_host(HostMemory host) { host_ = std::move(host); }
 
-  // Errors: out_of_memory where the arena is the host's, and smaller than that.
+  // Errors: out_of_memory where the host owns the arena and it is smaller than `bytes`.
   Status check_size(uint64_t bytes) const;
-  // The arena becomes larger and keeps so many of its first bytes. Where it does not, it has its old size and may lie elsewhere, or
-  // nowhere. Takes no memory of its own, so that nothing is thrown between the move and its being seen.
+  // Grows the arena and keeps its first `kept` bytes. After a failure it has its old size, but may have moved
+  // or be lost. Allocates nothing else, so that no exception comes between the move and its notice.
   std::optional<Shortage> grow(uint64_t bytes, uint64_t kept);
   Error told(const Shortage& shortage) const;
-  // Gives back what is too much of its own; where that is refused, it stays, or nothing does.
+  // Gives back the excess of an arena of its own. If the device refuses, the arena keeps its size, or is
+  // lost.
   void shrink(uint64_t bytes, uint64_t kept);
 
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
 
  private:
-  // `wanted`: all that is about to be taken of the same memory.
+  // `wanted`: all bytes about to be taken of the same memory.
   Result<std::byte*> ask_arena(uint64_t bytes, uint64_t wanted) const;
   Result<HostMemory> ask_host(uint64_t bytes, uint64_t wanted) const;
   bool has_room(uint64_t wanted, uint64_t available) const;

@@ -1,4 +1,4 @@
-// A trainer's tensors as others read and write them.
+// Access to a trainer's tensors from outside.
 #include <algorithm>
 #include <utility>
 #include <vector>

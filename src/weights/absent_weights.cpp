@@ -21,7 +21,7 @@ constexpr Sign signs[] = {
     {"", ".gguf", false}, {"", ".ggml", false}, {"", ".pth", false}, {"", ".pt", false}, {"", ".ckpt", false}, {"", ".h5", false},
     {"", ".msgpack", false}, {"", ".onnx", false}, {"", ".pdparams", false}, {"", ".ot", false},
 };
-// What a trainer leaves beside a model's weights, and is none of them.
+// Files that a trainer leaves next to a model's weights and that hold no weights.
 constexpr std::string_view others[] = {"rng_state", "optimizer", "scheduler", "scaler", "training_args"};
 
 const Sign* sign_of(std::string_view name) {

@@ -1,4 +1,4 @@
-// A model's folder without weights that are read here, and what lies there in their place.
+// Finds signs of weights in a model's folder that has no readable weights.
 #pragma once
 #include <string>
 
@@ -6,8 +6,9 @@
 
 namespace stw {
 
-// An error where a folder without safetensors has the weights in another format, in a folder of its own, or not to their end: random
-// ones would take their place. ok() where there is no sign of weights: a folder to begin from.
+// An error where a folder without safetensors has weights in another format, in a subfolder, or from an
+// incomplete download. Without this check random weights would replace them. ok() where there is no sign of
+// weights: training may start from scratch.
 Status check_absent_weights(const std::string& folder);
 
 }  // namespace stw

@@ -15,9 +15,10 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t largest_labels = uint64_t{1} << 28;   // bytes of labels.json
+constexpr uint64_t largest_labels = uint64_t{1} << 28;   // limit of bytes of labels.json
 constexpr std::string_view wrapper = "base_model.model.";
-constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS";   // task_type; PEFT has none for masked tokens
+// Values of task_type; PEFT has none for masked language models.
+constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS";
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
 
@@ -26,7 +27,7 @@ std::string lowered(std::string text) {
   return text;
 }
 
-// Source: peft, tuners/lora/config.py: what changes the numbers, and which value of it is ours.
+// Refuses settings that change the numbers and have no equivalent here. Source: peft, tuners/lora/config.py.
 Status refuse_others(const Json& json) {
   STW_ASSIGN(type, get_string(json, "peft_type"));
   if (type != "LORA") return unsupported("peft_type \"" + type + "\" is not supported");
@@ -39,7 +40,8 @@ Status refuse_others(const Json& json) {
     if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty())) continue;
     return unsupported(std::string(key) + " is not supported");
   }
-  // Those that change the weights below, or train half of an adapter alone; PEFT takes some in any case of letters.
+  // These initialisations change the weights below, or train only half of an adapter. PEFT ignores case in
+  // some of them.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
     for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga", "mica"})
       if (lowered(*begin->as_string()).starts_with(way)) return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
@@ -68,7 +70,7 @@ Status parse(const Json& json, AdapterConfig& config) {
   return ok();
 }
 
-// What labels.json has: adapter_labels_json.
+// Parses labels.json, which adapter_labels_json writes.
 Status parse_labels(const Json& json, AdapterConfig& config) {
   const Json* names = &json;
   if (json.is_object()) {
@@ -89,20 +91,21 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
   return ok();
 }
 
-// Whether PEFT's task_type leaves room for a task.
+// Whether PEFT's task_type allows a task.
 bool is_for(const std::string& task_type, Task task) {
   if (task_type == of_texts) return is_of_text(task);
   return task_type != of_tokens || task == Task::token_label;
 }
 
-// A head of so many rows, and the names that belong to them.
+// Takes a head's number of labels from its shape, and the labels' names from labels.json.
 Status find_labels(const std::string& folder, const std::vector<int64_t>& shape, AdapterConfig& config) {
   const std::string path = adapter_labels(folder);
   if (shape.size() != 2 || shape[0] < 1 || shape[0] > static_cast<int64_t>(largest_label_count))
     return corrupt(adapter_weights(folder), "expected a head for one label or more");
   config.label_count = static_cast<size_t>(shape[0]);
   if (config.task_type == of_tokens) config.task = Task::token_label;
-  else if (config.label_count == 1) config.task = Task::number;   // as transformers takes one output
+  // transformers treats a single output as regression.
+  else if (config.label_count == 1) config.task = Task::number;
   if (!file_exists(path)) return ok();
   STW_ASSIGN(text, read_text(path, largest_labels));
   auto json = parse_python_json(text);
@@ -117,7 +120,8 @@ Error stray(const std::string& folder, const std::string& tensor) {
   return {Code::unsupported, adapter_weights(folder) + ": tensor " + tensor + " is none of a low-rank adapter of a matrix"};
 }
 
-// The modules that tensors are of: what target_modules came to; and the labels of a head.
+// Finds the modules that have adapter tensors, which are the resolved target_modules, and the labels of a
+// head.
 Status find_targets(const std::string& folder, AdapterConfig& config) {
   Adapters& adapters = config.adapters;
   const std::string path = adapter_weights(folder);
@@ -145,14 +149,14 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
   return ok();
 }
 
-// A name as a regular expression.
+// Escapes a name for a regular expression.
 std::string escaped(const std::string& name) {
   std::string expression;
   for (const char c : name) expression += c == '.' ? std::string("\\.") : std::string(1, c);
   return expression;
 }
 
-// As much of the end of a module's name as no other matrix has.
+// The shortest ending of a module's name that no other matrix has.
 std::string shortest_target(const std::string& module, const std::set<std::string>& others) {
   for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0; dot = module.rfind('.', dot - 1)) {
     const std::string target = module.substr(dot + 1);
@@ -161,8 +165,8 @@ std::string shortest_target(const std::string& module, const std::set<std::strin
   return module;
 }
 
-// The last parts of the names where they say it all, else longer ones. Inside of a model that takes pictures, whose other parts have
-// modules of the same names, an expression that says both.
+// The last parts of the names where they are unambiguous, else longer ones. Within a model for images and
+// text, other parts have modules of the same names; a regular expression then gives the part as well.
 Json target_modules(const Graph& graph, const ModelConfig& config) {
   std::set<std::string> whole, last, others;
   for (const Tensor& t : graph.tensors)
@@ -210,12 +214,13 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   return config;
 }
 
-const std::vector<std::string>& default_saved_modules() {   // Source: peft, PeftModelForSequenceClassification, PeftModelForTokenClassification
+// Source: peft, PeftModelForSequenceClassification, PeftModelForTokenClassification
+const std::vector<std::string>& default_saved_modules() {
   static const std::vector<std::string> list{"classifier", "score"};
   return list;
 }
 
-// Source: peft, utils/other.py, _set_trainable: names of modules end with it, whatever comes before.
+// A module matches if its name ends with one of these. Source: peft, utils/other.py, _set_trainable.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter) {
   for (size_t dot = parameter.rfind('.'); dot != parameter.npos && dot > 0; dot = parameter.rfind('.', dot - 1))
     for (const std::string& module : modules)

@@ -1,4 +1,5 @@
-// Folders of low-rank adapters as Hugging Face's PEFT reads and writes them: adapter_config.json and adapter_model.safetensors.
+// Folders of low-rank adapters in the format of Hugging Face's PEFT: adapter_config.json and
+// adapter_model.safetensors.
 #pragma once
 #include <optional>
 #include <set>
@@ -15,39 +16,43 @@
 namespace stw {
 
 struct AdapterConfig {
-  Adapters adapters;   // for exactly the modules that the folder has tensors of
-  std::string base;    // the model's folder or name
+  Adapters adapters;   // exactly the modules that have tensors in the folder
+  std::string base;    // folder or name of the model below
   std::string task_type;   // PEFT's; may be empty
-  size_t label_count = 0;            // of a head of labels in the folder; 0: it has none
-  std::set<std::string> head;        // the head's parameters in the folder
-  std::vector<std::string> saved_modules;   // "modules_to_save": what is trained whole; each names modules by how their names end
-  std::vector<std::string> labels;   // their names; none where the folder does not know them
-  std::optional<Task> task;          // of the head, where the folder says it
+  size_t label_count = 0;            // of a label head in the folder; 0: no head
+  std::set<std::string> head;        // parameters of a head in the folder
+  // "modules_to_save": modules trained in full, given by endings of their names
+  std::vector<std::string> saved_modules;
+  std::vector<std::string> labels;   // the labels' names; empty where the folder does not give them
+  std::optional<Task> task;          // the head's task, where the folder gives it
 };
 
 inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
 inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
 
-inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }   // beside a head: ours, PEFT knows none
+// Labels of a head. This file is Stowage's own; PEFT has none.
+inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }
 
-// Whether a path is a folder that has adapters and no weights of a model.
+// Whether a path is a folder with adapters and without a model's weights.
 bool holds_adapters(const std::string& folder);
-// Errors: io_error; corrupt; unsupported_field for what changes the numbers and is not known here; unsupported for weights that are
-// no safetensors, and tensors that are not of such adapters.
+// Errors: io_error; corrupt; unsupported_field for unknown settings that change the numbers; unsupported for
+// weights that are not safetensors, and for tensors that are not of low-rank adapters.
 Result<AdapterConfig> read_adapter_config(const std::string& folder);
-// Whether modules to save name a parameter, as PEFT has it. Beside a classifier's adapters it trains what the default list names.
+// Whether one of the modules to save contains a parameter, by PEFT's rule. With a classifier's adapters PEFT
+// trains the modules of the default list.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter);
 const std::vector<std::string>& default_saved_modules();
-// Refuses modules to save, and parameters in the folder, that are not of this model's head, and a task_type of another task.
+// Refuses modules to save and parameters in the folder that are not of this model's head, and a task_type of
+// another task.
 Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config);
-// Of a parameter with one of these names; null where there is none.
+// The tensor of a parameter with one of these names; null where there is none.
 const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names);
 
-// The name that a parameter's tensor has in such a file.
+// The name of a parameter's tensor in adapter_model.safetensors.
 std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter);
-// What labels.json has: a list of names, or of a task with values {"task": …, "labels": names}.
+// The contents of labels.json: a list of names, or for a task with values {"task": …, "labels": names}.
 Json adapter_labels_json(Task task, const std::vector<std::string>& names);
-// The text of adapter_config.json for the adapters of a graph, and what of its head is trained.
+// The contents of adapter_config.json for a graph's adapters and the trained parts of its head.
 Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base);
 
 }  // namespace stw

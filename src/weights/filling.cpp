@@ -13,10 +13,10 @@
 namespace stw {
 namespace {
 
-constexpr uint64_t made_at_once = 4096;   // random weights, or codes, of a task
+constexpr uint64_t made_at_once = 4096;   // random weights or codes for each task of the thread pool
 static_assert(made_at_once % quantized_block == 0);
 
-// body(first, count) for parts of `count` elements, by all threads where there are any.
+// Calls body(first, count) for parts of `count` elements, on all threads if there is a pool.
 template <class Body>
 void for_parts(const kernels::Parallel& threads, uint64_t count, const Body& body) {
   if (!threads.run) return body(uint64_t{0}, count);
@@ -66,18 +66,18 @@ Status Filling::fill() {
   return ok();
 }
 
-// Random ones are drawn by all threads: each is a function of its place alone.
+// All threads draw random weights: each weight is a function of its position alone.
 Status Filling::read(const Tensor& tensor, uint64_t first, uint64_t count) {
   float* const out = values_.data();
   if (model_.has_weights()) return model_.read(tensor, first, count, out);
   for_parts(threads(), count, [&](uint64_t at, uint64_t n) {
-    static_cast<void>(model_.read(tensor, first + at, n, out + at));   // only files can fail
+    static_cast<void>(model_.read(tensor, first + at, n, out + at));   // only reading files can fail
   });
   return ok();
 }
 
-// (sequence, frequencies). Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32, and so is
-// their product with the scale.
+// Shape (sequence, frequencies). Like transformers: the angle is an fp32 product, its cosine and sine are
+// rounded to fp32, and so is their product with the scale.
 void Filling::put_table(const RotaryTables& tables, int tensor, double (*function)(double)) {
   const std::vector<float>& frequencies = tables.inverse_frequencies;
   const uint64_t count = static_cast<uint64_t>(graph().sequence) * frequencies.size();
@@ -93,7 +93,7 @@ void Filling::put_table(const RotaryTables& tables, int tensor, double (*functio
   }
 }
 
-// A model's parameters and a graph's are numbered alike: both come from the same builder.
+// The model and the trainer's graph number parameters alike: the same builder makes both.
 void Filling::put_part(size_t parameter, uint64_t first, const float* values, uint64_t count) {
   const int tensor = model_.parameters()[parameter];
   std::byte* at = execution_.address(tensor);
@@ -108,7 +108,7 @@ void Filling::put_part(size_t parameter, uint64_t first, const float* values, ui
     });
     return put_codes(tensor, first, count);
   }
-  const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
+  const Op* update = update_of(graph(), tensor);   // null: frozen, without a master weight
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? execution_.address(master_tensor) : nullptr;
   const bool is_short = master && graph().at(master_tensor).format == Format::u8;

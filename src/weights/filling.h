@@ -1,5 +1,5 @@
-// What a trainer's tensors start from: parameters of the model, in the formats in which the graph keeps them, and tables of angles,
-// on the way into memory.
+// Initial values of a trainer's tensors: the model's parameters, in the formats of the graph, and tables of
+// rotary angles.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,25 +12,26 @@
 
 namespace stw {
 
-// The op that updates a parameter; null where it is frozen.
+// The op that updates a parameter; null if the parameter is frozen.
 const Op* update_of(const Graph& graph, int parameter);
 
-// Whoever has one can fill() and put() without any more memory, whatever the host has left: all that they take is taken here. It writes
-// to where the execution has its arena by then.
+// The constructor allocates everything, so that fill() and put() work even when the host has no memory left.
+// Both write to the arena that the execution has at that time.
 class Filling {
  public:
-  // For put() of at most so many values of a parameter; of one in fp32 of any number.
+  // For put() with at most `most` values of a parameter. fp32 parameters have no limit.
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t most) : Filling(model, execution, stream, 0, most < elements ? most : elements) {}
   // For fill().
   static Filling of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream, const Numerics& numerics);
 
-  // All that creation puts there, but zeros. Errors: those of reading the model, and of the stream.
+  // Writes all initial values except zeros. Errors: those of reading the model, and of the stream.
   Status fill();
-  // Values of a parameter from its element `first` on, which begins a block where it is kept in codes.
+  // Writes values of a parameter from its element `first` on. In a quantized parameter `first` must begin a
+  // block.
   void put(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
  private:
-  static constexpr uint64_t elements = 1 << 16;   // at once
+  static constexpr uint64_t elements = 1 << 16;   // processed at once
   static_assert(elements % quantized_block == 0);
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t values, uint64_t converted)
       : model_(model), execution_(execution), stream_(stream), values_(values), half_(converted), remainder_(converted), short_remainder_(converted),
@@ -38,20 +39,21 @@ class Filling {
   const Graph& graph() const { return *execution_.graph; }
   kernels::Parallel threads() const { return pool_ ? pool_->parallel() : execution_.parallel; }
   Status read(const Tensor& tensor, uint64_t first, uint64_t count);
-  void put_part(size_t parameter, uint64_t first, const float* values, uint64_t count);   // at most `elements`
-  void put_codes(int tensor, uint64_t first, uint64_t count);   // those of codes_ and scales_
+  // At most `elements`.
+  void put_part(size_t parameter, uint64_t first, const float* values, uint64_t count);
+  void put_codes(int tensor, uint64_t first, uint64_t count);   // uploads codes_ and scales_
   void put_table(const RotaryTables& tables, int tensor, double (*function)(double));
 
   const Model& model_;
   const Execution& execution_;
   Stream& stream_;
   std::vector<float> values_;
-  std::vector<uint16_t> half_;   // as the arena stores them, like those below
+  std::vector<uint16_t> half_;   // in the formats of the arena, as are those below
   std::vector<int16_t> remainder_;
   std::vector<int8_t> short_remainder_;
   std::vector<uint8_t> codes_;
   std::vector<float> scales_;
-  std::unique_ptr<ThreadPool> pool_;   // for a GPU, whose kernels have no threads of the host; null: there are none
+  std::unique_ptr<ThreadPool> pool_;   // for a GPU, whose kernels use no host threads; null: single-threaded
 };
 
 }  // namespace stw

@@ -17,9 +17,9 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t at_once = 1 << 18;   // elements, or one row
+constexpr uint64_t at_once = 1 << 18;   // elements; at least one row
 
-// What is added to a matrix of `columns` columns: row i gets Σ_r low(i, r)·high(column, r).
+// The update of a matrix with `columns` columns: row i gets Σ_r low(i, r)·high(column, r).
 struct Addition {
   int64_t rank = 0;
   std::vector<float> low, high;
@@ -38,7 +38,7 @@ std::vector<float> turned(const std::vector<float>& from, int64_t rows, int64_t 
   return to;
 }
 
-// Of the two factors the one that has the weight's rows, as it is stored, is scaled.
+// The scale goes into the factor that has the rows of the stored weight.
 Result<Addition> addition_to(const Model& model, int weight) {
   const Graph& graph = model.graph();
   const Tensor *a = nullptr, *b = nullptr;
@@ -141,13 +141,14 @@ Status write_merged(const Model& model, const std::string& folder) {
     if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
   const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
   const bool had_weights = file_exists(weights), had_config = file_exists(config);
-  // Begun first and in its place last: by it a folder is a model's, and by what a kill leaves of it one is known that has weights alone.
+  // config.json is begun first and moved into place last. Only with it does the folder count as a model's,
+  // and after a kill its unfinished file marks a folder that has weights alone.
   const std::string text = to_string(model.config().json, 2) + "\n";
   STW_ASSIGN(last, FileWriter::create(config));
   STW_TRY(last.write(text.data(), text.size()));
   Status written = write_weights(model, weights);
   if (written) written = last.finish();
-  if (!written) {   // also what came into place and could not be made durable
+  if (!written) {   // also files that were moved into place but could not be made durable
     if (!had_config) std::remove(config.c_str());
     if (!had_weights) std::remove(weights.c_str());
   }

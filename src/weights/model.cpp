@@ -33,7 +33,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 std::vector<int64_t> dims(const Shape& shape) { return {shape.dims.begin(), shape.dims.begin() + shape.rank}; }
 
-// Standard normal values, a function of (seed, parameter, element): Box and Muller on Philox, four elements a draw.
+// Draws normal values of mean 0, a function of (seed, parameter, element). Box-Muller on Philox, four
+// elements a draw.
 void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t count, double std, float* out) {
   constexpr double pi2 = 6.283185307179586, unit = 1.0 / 4294967296.0;
   for (uint64_t i = 0; i < count;) {
@@ -51,7 +52,7 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   }
 }
 
-// An absent key may stand for a rate that is not 0.
+// Writes the key too: a config without it may mean a rate other than 0.
 void set_dropout(ModelConfig& config, float rate) {
   for (const DropoutRate& dropout : architecture_of(config).dropouts) {
     config.*dropout.rate = rate;
@@ -61,10 +62,10 @@ void set_dropout(ModelConfig& config, float rate) {
 
 struct WithBase {
   ModelSource source;
-  AdapterConfig adapters;   // of a folder
+  AdapterConfig adapters;   // if they come from a folder
 };
 
-// A folder of adapters names the model that they were made for.
+// Completes the source: a folder of adapters names the model that they were made for.
 Result<WithBase> with_base(ModelSource source) {
   if (source.adapter.empty() && is_directory(source.source) && file_exists(adapter_config(source.source))) {
     if (!holds_adapters(source.source))
@@ -104,7 +105,7 @@ Result<WithBase> with_base(ModelSource source) {
   return WithBase{std::move(source), std::move(found)};
 }
 
-// Weights that are neither numbers nor codes that are known here.
+// Refuses weights that are neither numbers nor codes of a known format.
 Status check_quantization(const Json& config, const std::string& origin) {
   const Json* const quantization = find_present(config, "quantization_config");
   if (!quantization) return ok();
@@ -120,7 +121,7 @@ Status check_quantization(const Json& config, const std::string& origin) {
                                             ", is not supported: expected weights as numbers, or those of bitsandbytes in 4 bits with quant_type \"nf4\""};
 }
 
-// A task with labels that was asked for, or none, against what the config has.
+// Checks the requested task and number of labels against the config.
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
@@ -182,7 +183,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (source.task && !has_labels(*source.task)) {
     ModelConfig& own = model->config_;
     model->has_new_head_ = *source.task != own.task;
-    if (*source.task == Task::language_model) own.task = Task::language_model;   // of a masked language model its body
+    // Drops the head of a masked language model.
+    if (*source.task == Task::language_model) own.task = Task::language_model;
     else if (auto status = set_masked(own); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (auto status = model->take_masked_head(source, with.adapters.head); !status) return Error{status.error().code, origin + ": " + status.error().message};
@@ -196,13 +198,13 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (source.dropout && model->config_.task == Task::token_label) set_token_dropout(model->config_, *source.dropout);
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
-  model->config_.json.erase("quantization_config");   // what is written holds numbers
+  model->config_.json.erase("quantization_config");   // exported weights are numbers
   if (!weights.empty()) {
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
   }
   if (source.adapters.any() && has_head(model->config_.task)) STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
-  // Any sequence gives the same parameters.
+  // The parameters do not depend on the sequence length.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
     if (!source.adapter.empty()) graph.error().message = source.adapter + ": " + graph.error().message;
@@ -215,7 +217,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (model->weights_) STW_TRY(model->check_weights(with.adapters.head));
   if (!source.adapter.empty()) {
     STW_TRY(check_head(source.adapter, with.adapters, model->graph_, model->config_));
-    // With random numbers below them they would be noise.
+    // Adapters on random weights would only add noise.
     if (!model->weights_) return Error{Code::bad_argument, source.adapter + ": its model, " + origin + ", has no weights; name the folder that has (--model and --adapter)"};
     STW_TRY(model->open_adapters(source.adapter));
   }
@@ -227,8 +229,8 @@ bool Model::holds(const SafetensorsReader& file, std::string_view parameter) con
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return file.find(name) != nullptr; });
 }
 
-// A folder of adapters may hold a head for masked tokens that its model lacks, or the matrix of the logits, which then is the table of words
-// no longer: PEFT makes another one of it.
+// A folder of adapters may hold a masked-language-model head that its model lacks, or a decoder matrix of its
+// own. The matrix is then no longer tied to the embedding table: PEFT makes a copy of it.
 Status Model::take_masked_head(const ModelSource& source, const std::set<std::string>& head) {
   const Architecture& a = architecture_of(config_);
   const bool is_masked = std::any_of(head.begin(), head.end(), [&](const std::string& name) { return is_of_masked_head(a, name); });
@@ -242,8 +244,9 @@ Status Model::take_masked_head(const ModelSource& source, const std::set<std::st
   return ok();
 }
 
-// PEFT trains what the default list names, which BERT's pooler is not in. A pooler that no file has is trained too, and so is a head for masked
-// tokens. PEFT cannot train a bias without its matrix: that of a new head stays 0 where the matrix is the table of words.
+// PEFT trains the modules of the default list, which lacks BERT's pooler. Here a pooler that no file has is
+// trained too, and so is a masked-language-model head. PEFT cannot train a bias without its matrix: a new
+// head's bias stays 0 where the matrix is the embedding table.
 Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* found) {
   ModelConfig config = config_;
   config.adapters = {};
@@ -259,7 +262,8 @@ Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* f
   return ok();
 }
 
-// The tied tensor's own values, where files hold both; null where the parameter has none.
+// The tied tensor's own entry in the files, where they hold both; null where the parameter has no tied
+// tensor.
 const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
   for (const Tensor& tensor : graph_.tensors)
     if (tensor.tied_to >= 0 && graph_.at(tensor.tied_to).name == parameter.name)
@@ -289,7 +293,7 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 
 Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const Tensor& tensor : graph_.tensors) {
-    if (tensor.kind != Kind::parameter) continue;   // as tied ones are
+    if (tensor.kind != Kind::parameter) continue;   // skips tied tensors, which have no bytes of their own
     for (const std::string& in_file : names_in_files(config_, tensor.name))
       if (const SafetensorsInfo* found = weights_->find(in_file); found && in_weights_.emplace(tensor.name, found).second) break;
   }
@@ -303,9 +307,10 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     if (own && Nf4Weight::is_one(*weights_, *own)) {
-      if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
+      // Its matrices are transposed in files, but its codes would not be.
+      if (config_.architecture == "gpt2")
         return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": matrices of gpt2 in 4 bits are not supported"};
-      if (!p.layout.is_plain())   // codes would have to be moved with the scales of their blocks
+      if (!p.layout.is_plain())   // a new order of rows would also have to move the scales of blocks
         return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and with rows in order of heads, which is not supported"};
       if (tied) return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and tied to " + tied->name};
       STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
@@ -327,7 +332,7 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   return ok();
 }
 
-// The graph has adapters where the folder has tensors of them (read_adapter_config).
+// The graph has adapters exactly where the folder has tensors of them (read_adapter_config).
 Status Model::open_adapters(const std::string& folder) {
   STW_ASSIGN(reader, SafetensorsReader::open(adapter_weights(folder)));
   adapter_weights_.emplace(std::move(reader));
@@ -335,7 +340,7 @@ Status Model::open_adapters(const std::string& folder) {
     const Tensor& p = graph_.at(t);
     if (!p.of_adapters) continue;
     const SafetensorsInfo* found = find_adapter(*adapter_weights_, names_in_files(config_, p.name));
-    if (!found && p.adapter_of < 0) continue;   // a head of the model's own, or a new one
+    if (!found && p.adapter_of < 0) continue;   // the model's own head, or a new one
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
     STW_TRY(check_weight(*adapter_weights_, p, *found));
     in_adapters_.emplace(p.name, found);
@@ -370,7 +375,7 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
   const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
   STW_TRY(read_weight(*weights_, own ? *own : *tied, p, first, count, out));
   if (!own || !tied) return ok();
-  // Files that hold both may hold two tensors, of which one would be lost.
+  // If the files hold both tensors and these differ, tying them would lose one.
   std::array<float, converted_at_once> other;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
@@ -414,7 +419,7 @@ Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& 
 }
 
 Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) {
-  const TensorDType dtype = *info.dtype;   // of weights that were checked
+  const TensorDType dtype = *info.dtype;   // the dtype was checked before
   const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {

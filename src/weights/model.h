@@ -1,4 +1,4 @@
-// A model as the host handed it over: its configuration, and where its weights come from.
+// A model as the host gives it: its configuration and the source of its weights.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,7 +13,8 @@ namespace stw {
 
 struct AdapterConfig;
 
-constexpr uint64_t largest_config = 1 << 28;   // bytes of a config.json, which may name a million labels
+// Limit of bytes of a config.json, which may name a million labels.
+constexpr uint64_t largest_config = 1 << 28;
 
 struct ModelSource {
   std::string source;                 // folder, config.json or preset; empty: config_json
@@ -21,11 +22,12 @@ struct ModelSource {
   std::string weights;                // file or folder; empty: the source's own, if any
   uint64_t seed = 1337;
   std::optional<float> dropout;
-  Adapters adapters;                  // new ones
-  std::string adapter;                // or those in this folder
-  std::optional<Task> task;           // none: with labels that of the config, if it has labels, else Task::label
-  size_t label_count = 0;             // gives the model a head for labels; 0: as the config says
-  std::vector<std::string> labels;    // their names; none: the model's own, else LABEL_0, …
+  Adapters adapters;                  // new adapters
+  std::string adapter;                // or a folder of adapters
+  // none: the config's task if it has labels or no labels are given, else Task::label
+  std::optional<Task> task;
+  size_t label_count = 0;             // gives the model a head for labels; 0: as in the config
+  std::vector<std::string> labels;    // the labels' names; none: the model's own, else LABEL_0, …
 };
 
 class Model {
@@ -34,36 +36,40 @@ class Model {
   static Result<std::shared_ptr<const Model>> open(const ModelSource& source);
 
   const ModelConfig& config() const { return config_; }
-  // Parameters with names and shapes, tied ones once; fp32, of the longest sequence.
+  // Parameters with names and shapes, tied ones once. In fp32, for the longest sequence.
   const Graph& graph() const { return graph_; }
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
-  bool has_drawn_head() const;   // although its other weights come from files
-  bool has_codes() const { return !nf4_.empty(); }   // whether its files hold matrices in 4 bits
+  bool has_drawn_head() const;   // random, although the other weights come from files
+  bool has_codes() const { return !nf4_.empty(); }   // whether its files hold 4-bit matrices
   uint64_t seed() const { return seed_; }
-  // What adapters were made for, as a folder of them names it: an absolute path, or a preset; empty where nobody knows.
+  // The base model's name in an adapters' folder: an absolute path, or a preset; empty if unknown.
   const std::string& base() const { return base_; }
 
-  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed, in the graph's order of rows
-  // (WeightLayout). Takes no memory.
+  // Reads `count` elements of a parameter from element `first`, as fp32, from the files or drawn from the
+  // seed. Rows are in the graph's order (WeightLayout). Allocates nothing.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
-  // Whether files hold the parameter as nf4 codes; and these, with their scales, from an element on that begins a block.
+  // Whether the files hold the parameter as nf4 codes. read_codes() reads these and their scales; `first`
+  // must begin a block.
   bool holds_codes(const Tensor& parameter) const { return nf4_.count(parameter.name) > 0; }
   Status read_codes(const Tensor& parameter, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
   // Whether its weights come from this folder.
   bool reads_from(const std::string& folder) const;
-  // What a file that this parameter comes from stores it as, or has made its codes of; fp32 where it comes from none.
+  // The parameter's dtype in its file, or the dtype that its codes were made from; fp32 where it comes from
+  // no file.
   TensorDType dtype_of(const Tensor& parameter) const;
 
  private:
-  Status check_weights(const std::set<std::string>& head_of_adapters);   // names in their folder
+  // By the names in the adapters' folder.
+  Status check_weights(const std::set<std::string>& head_of_adapters);
   // Whether a file holds this parameter under any of its names.
   bool holds(const SafetensorsReader& file, std::string_view parameter) const;
-  // What a head in the adapters' folder says of the model's own. Errors: those of set_masked.
+  // Takes over a masked-language-model head from the adapters' folder. Errors: those of set_masked.
   Status take_masked_head(const ModelSource& source, const std::set<std::string>& head);
-  // Which parameters of a new or another's head are frozen beside adapters. `found`: what their folder says; null for new ones.
+  // Finds the head's parameters that are frozen while adapters are trained. `found`: the adapters' folder;
+  // null for new adapters.
   Status find_frozen_head(const std::string& folder, const AdapterConfig* found);
-  // What the adapters' folder holds of a parameter; null where that is elsewhere.
+  // The parameter's entry in the adapters' folder; null where it comes from elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
   bool is_drawn(const Tensor& parameter) const;   // from the seed
   Status open_adapters(const std::string& folder);
@@ -78,9 +84,9 @@ class Model {
   Graph graph_;
   std::vector<int> parameters_;
   std::optional<SafetensorsReader> weights_, adapter_weights_;
-  // Where tensors of the graph lie in them, by their own names: what reads takes no memory.
+  // Entries of graph tensors in these files, by the tensors' own names, so that reading allocates nothing.
   std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
-  std::map<std::string, Nf4Weight> nf4_;   // by parameter, of weights_
+  std::map<std::string, Nf4Weight> nf4_;   // by parameter; from weights_
   bool has_new_head_ = false;              // although there are weights
   std::string base_;
   uint64_t seed_ = 1337;

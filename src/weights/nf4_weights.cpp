@@ -12,7 +12,7 @@ namespace stw {
 namespace {
 
 constexpr const char* state_suffix = ".quant_state.bitsandbytes__nf4";
-constexpr uint64_t largest_state = 4096;        // bytes of it
+constexpr uint64_t largest_state = 4096;        // limit of its bytes
 constexpr uint64_t elements_at_once = 4096;     // on the stack
 constexpr uint64_t block = kernels::weight_block, scales_at_once = elements_at_once / block + 1;
 
@@ -20,7 +20,7 @@ Error wrong(const SafetensorsReader& file, const SafetensorsInfo& weight, Code c
   return {code, file.path_of(weight) + ": tensor " + weight.name + ": " + what};
 }
 
-// The tensor beside the weight, of so many elements.
+// The tensor that belongs to a weight, with `elements` elements.
 Result<const SafetensorsInfo*> part_of(const SafetensorsReader& file, const SafetensorsInfo& weight, const char* suffix, TensorDType dtype, uint64_t elements) {
   const SafetensorsInfo* found = file.find(weight.name + suffix);
   if (!found) return wrong(file, weight, Code::corrupt, std::string("expected ") + suffix + " beside its codes, found none");
@@ -73,7 +73,7 @@ Result<Nf4Weight> Nf4Weight::open(const SafetensorsReader& file, const Safetenso
   }
   const auto size = get_uint(*state, "blocksize");
   if (!size || *size != block) return bad("expected a blocksize of 64, found " + (size ? std::to_string(*size) : "none"), Code::unsupported_field);
-  // Whatever type they are stored as (bnb_4bit_quant_storage), they are bytes.
+  // The codes are bytes, whatever dtype stores them (bnb_4bit_quant_storage).
   if (weight.bytes != ceil_div(elements, 2)) return bad("expected " + std::to_string(ceil_div(elements, 2)) + " bytes of codes, found " + std::to_string(weight.bytes));
   STW_ASSIGN(map, part_of(file, weight, ".quant_map", TensorDType::f32, 16));
   std::array<float, 16> values;
@@ -107,7 +107,8 @@ Status Nf4Weight::read_scales(const SafetensorsReader& file, uint64_t first_bloc
     const uint64_t nested = (first_block + i) / nested_block_;
     if (nested != known) STW_TRY(file.read(*nested_scales_, nested * sizeof(float), std::as_writable_bytes(std::span(&scale, 1))));
     known = nested;
-    const float product = nested_values_[codes[i % scales_at_once]] * scale;   // rounded before it is added
+    // Rounded before the sum, as in bitsandbytes.
+    const float product = nested_values_[codes[i % scales_at_once]] * scale;
     out[i] = product + nested_offset_;
   }
   return ok();

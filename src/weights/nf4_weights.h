@@ -1,11 +1,11 @@
-// Matrices in 4 bits as bitsandbytes keeps them in files (transformers, load_in_4bit with bnb_4bit_quant_type "nf4"): two codes a byte,
-// and beside the weight's name what they mean:
+// 4-bit matrices in bitsandbytes' file format (transformers, load_in_4bit with bnb_4bit_quant_type "nf4").
+// The weight's tensor holds two codes a byte. Tensors whose names add a suffix to the weight's explain them:
 //   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize (64), dtype, shape, and where scales are codes themselves
 //                                    nested_blocksize and nested_offset
 //   .quant_map                       the sixteen values of nf4
 //   .absmax                          scales, fp32; or bytes, which stand for .nested_quant_map[byte] · .nested_absmax[block] + nested_offset
-// So a matrix comes into an arena as it is (kernels/contract/weight_codes.h), with scales in fp32.
-// Source of the format: bitsandbytes, functional.py, QuantState.
+// The codes are copied into the arena unchanged (kernels/contract/weight_codes.h), the scales in fp32. Source
+// of the format: bitsandbytes, functional.py, QuantState.
 #pragma once
 #include <array>
 #include <optional>
@@ -18,28 +18,30 @@ namespace stw {
 
 class Nf4Weight {
  public:
-  // Whether the tensor is one; else it is an array of numbers.
+  // Whether the tensor holds nf4 codes; otherwise it is an array of numbers.
   static bool is_one(const SafetensorsReader& file, const SafetensorsInfo& weight);
-  // The name of the weight that a tensor of this name says something of; empty where it is called like none that does.
+  // The name of the weight to which a tensor with this name belongs; empty if it has none of the suffixes.
   static std::string_view weight_of(std::string_view part);
-  // Errors: corrupt, unsupported_field, naming file and tensor.
+  // Errors: corrupt, unsupported_field; the message names file and tensor.
   static Result<Nf4Weight> open(const SafetensorsReader& file, const SafetensorsInfo& weight);
 
   const std::vector<int64_t>& shape() const { return shape_; }
-  TensorDType dtype() const { return dtype_; }   // that it was made from, and computes in
-  // Values of elements [first, first + count), in fp32. Takes no memory.
+  // The dtype before quantization, in which bitsandbytes computes.
+  TensorDType dtype() const { return dtype_; }
+  // Elements [first, first + count), in fp32. Allocates nothing.
   Status read(const SafetensorsReader& file, uint64_t first, uint64_t count, float* out) const;
-  // Codes and scales of the same elements, of which the first one begins a block.
+  // Codes and scales of the same elements. `first` must begin a block.
   Status read_codes(const SafetensorsReader& file, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
 
  private:
   Nf4Weight() = default;
   Status read_scales(const SafetensorsReader& file, uint64_t first_block, uint64_t count, float* out) const;
 
-  const SafetensorsInfo *codes_ = nullptr, *scales_ = nullptr, *nested_scales_ = nullptr;   // of the reader
+  // Owned by the reader.
+  const SafetensorsInfo *codes_ = nullptr, *scales_ = nullptr, *nested_scales_ = nullptr;
   std::vector<int64_t> shape_;
   TensorDType dtype_ = TensorDType::f32;
-  uint64_t nested_block_ = 0;   // scales that share one
+  uint64_t nested_block_ = 0;   // scales that share a nested scale
   float nested_offset_ = 0;
   std::array<float, 256> nested_values_{};
 };

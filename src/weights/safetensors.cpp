@@ -30,7 +30,8 @@ std::optional<TensorDType> find_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-// Bytes of that many each; nothing where a dimension is negative or the product does not fit.
+// The size of a tensor with `bytes` bytes an element; nullopt where a dimension is negative or the product
+// overflows.
 std::optional<uint64_t> tensor_bytes(uint64_t bytes, const std::vector<int64_t>& shape) {
   for (const int64_t dimension : shape)
     if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes)) return std::nullopt;
@@ -41,7 +42,7 @@ Error in_tensor(const std::string& path, const std::string& name, std::string_vi
   return corrupt(path, "tensor \"" + name + "\": " + std::string(message));
 }
 
-// `offset` of the result counts from the start of the data.
+// The result's `offset` counts from the start of the data.
 Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string& name, const Json& value) {
   auto dtype_text = get_string(value, "dtype");
   if (!dtype_text) return in_tensor(path, name, dtype_text.error().message);
@@ -69,7 +70,7 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
     return in_tensor(path, name, "\"data_offsets\": expected [begin, end], found " + to_string(**offsets, 0));
   info.offset = static_cast<uint64_t>(*begin);
   info.bytes = static_cast<uint64_t>(*end - *begin);
-  // Of an unknown dtype it is not known how many bytes they take, but none is for none.
+  // With an unknown dtype the size is unknown, but it is 0 exactly where there are no elements.
   if (dtype ? info.bytes != *bytes : (info.bytes == 0) != (*bytes == 0))
     return in_tensor(path, name,
                      "expected " + (dtype || *bytes == 0 ? std::to_string(*bytes) : "more") + " bytes for dtype " + *dtype_text + " and shape " +
@@ -77,7 +78,8 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
   return info;
 }
 
-// The tensors cover [0, data_bytes) exactly: neither overlap nor holes, and the file ends where the last one ends.
+// Checks that the tensors cover [0, data_bytes) exactly: no overlap, no hole, and no data after the last
+// tensor.
 Status check_cover(const std::string& path, const std::vector<SafetensorsInfo>& tensors, uint64_t header_end,
                    uint64_t file_bytes) {
   std::vector<const SafetensorsInfo*> order;
@@ -201,7 +203,7 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
   std::set<std::string> shards;                              // paths, sorted
   for (const auto& [name, shard] : (*weight_map)->members()) {
     const std::string* file_name = shard.as_string();
-    // A name, not a path: an index may not reach outside its folder.
+    // A name, not a path: an index must not reach outside its folder.
     if (!file_name || file_name->empty() || file_name->find_first_of(std::string_view("/\0", 2)) != std::string::npos)
       return corrupt(index_path,
                      "weight_map: \"" + name + "\": expected the name of a file, found " + to_string(shard, 0));
@@ -223,7 +225,8 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
   return ok();
 }
 
-// Without what PyTorch puts in front of names where a model was compiled (_orig_mod.), or wrapped to train on several devices (module.).
+// Removes the prefixes that PyTorch adds to the names of compiled models (_orig_mod.) and of models wrapped
+// to train on several devices (module.).
 void SafetensorsReader::unwrap_names() {
   constexpr std::string_view compiled = "_orig_mod.", wrapped = "module.";
   for (SafetensorsInfo& tensor : tensors_)

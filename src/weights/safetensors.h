@@ -21,14 +21,14 @@
 namespace stw {
 
 enum class TensorDType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
-// As the format spells it: "F64", ..., "BOOL".
+// The format's spelling: "F64", ..., "BOOL".
 std::string_view dtype_name(TensorDType dtype);
 uint64_t dtype_bytes(TensorDType dtype);  // of one element
 
 struct SafetensorsInfo {
   std::string name;
-  std::string format;                // its dtype as the file spells it
-  std::optional<TensorDType> dtype;  // nothing: not one of ours (F8_E4M3, ...); its bytes can be read all the same
+  std::string format;                // its dtype in the file's spelling
+  std::optional<TensorDType> dtype;  // nullopt: unknown here (F8_E4M3, ...); the bytes can still be read
   std::vector<int64_t> shape;  // row-major; empty for a scalar
   size_t file;                 // index into the files of the reader
   uint64_t offset;             // from the start of that file, in bytes
@@ -37,19 +37,20 @@ struct SafetensorsInfo {
 
 using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
 
-// What of a folder are its weights: model.safetensors, else model.safetensors.index.json, else the only .safetensors file;
-// empty where there is none of these. Errors: io_error; bad_argument where nobody knows which of several it is;
-// unsupported where there are only weights of another format.
+// The path of a folder's weights: model.safetensors, else model.safetensors.index.json, else the only
+// .safetensors file; empty where there is none. Errors: io_error; bad_argument where there are several files
+// and no index; unsupported where all weights are in another format.
 Result<std::string> weights_in(const std::string& folder);
 
 // Const methods may run on several threads at once.
 class SafetensorsReader {
  public:
-  // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). Of shards only the tensors that the index
-  // lists are taken. Errors: io_error, corrupt (naming file, tensor, expectation and finding).
+  // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). Of shards only the
+  // tensors listed in the index are taken. Errors: io_error, corrupt (with file, tensor, expected and found
+  // values).
   static Result<SafetensorsReader> open(const std::string& path);
 
-  // In the order of the header; of shards, file after file.
+  // In the order of the header; shards one after the other.
   const std::vector<SafetensorsInfo>& tensors() const { return tensors_; }
   // Borrowed; null where there is none.
   const SafetensorsInfo* find(std::string_view name) const;
@@ -78,7 +79,8 @@ struct SafetensorsEntry {
   std::vector<int64_t> shape;
 };
 
-// Writes one file, atomically (see FileWriter). The data follows in the order of the entries, cut as the caller likes.
+// Writes one file, atomically (see FileWriter). The data follows in the order of the entries, in pieces of
+// any size.
 class SafetensorsWriter {
  public:
   // Errors: bad_argument (a name twice, a negative or too large shape, a header over the format's limit), io_error.

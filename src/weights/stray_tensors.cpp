@@ -10,7 +10,7 @@
 namespace stw {
 namespace {
 
-// "model.layers.3." of what lies in that block; empty outside of blocks.
+// "model.layers.3." for a tensor of that block; empty outside of blocks.
 std::string_view block_of(std::string_view name) {
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
     const size_t end = name.find_first_not_of("0123456789", dot + 1);
@@ -20,14 +20,15 @@ std::string_view block_of(std::string_view name) {
 }
 
 bool is_constant(std::string_view name) {
-  constexpr std::string_view constants[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"};   // the latter two of GPT-2
+  // The last two are GPT-2's.
+  constexpr std::string_view constants[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"};
   return std::any_of(std::begin(constants), std::end(constants), [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
 }  // namespace
 
 const SafetensorsInfo* find_stray(const SafetensorsReader& files, const std::set<const SafetensorsInfo*>& used, const Graph& graph, const ModelConfig& config) {
-  std::set<std::string, std::less<>> blocks;   // of the model, as files may call them
+  std::set<std::string, std::less<>> blocks;   // the model's blocks, by their names in files
   for (const Tensor& t : graph.tensors)
     if (t.kind == Kind::parameter)
       for (const std::string& name : names_in_files(config, t.name))

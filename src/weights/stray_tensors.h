@@ -1,4 +1,5 @@
-// Tensors of files that stand in a block of a model and are no parameter of it: whoever wrote them computed with them.
+// Finds tensors in a block of the model that are no parameters of it. The model that was saved computed with
+// them.
 #pragma once
 #include <set>
 
@@ -7,8 +8,9 @@
 
 namespace stw {
 
-// The first one of them, in the order of the files; null where there is none. `used`: those that the model reads. Left alone are constants that
-// older files hold (masks, frequencies), further blocks (of a model that was cut), and what lies outside of blocks (a head, towers for pictures).
+// The first such tensor, in the order of the files; null where there is none. `used`: the tensors that the
+// model reads. Ignored are constants in older files (masks, frequencies), blocks past the model's last one
+// (the config may have cut them), and tensors outside of blocks (heads, parts for images).
 const SafetensorsInfo* find_stray(const SafetensorsReader& files, const std::set<const SafetensorsInfo*>& used, const Graph& graph, const ModelConfig& config);
 
 }  // namespace stw

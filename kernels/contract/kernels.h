@@ -1,30 +1,40 @@
-// Every entry of the kernels: the math of training on raw pointers.
+// Every kernel: the arithmetic of training on raw pointers.
 //
-// A kernel neither allocates nor synchronises nor fails: shapes were checked when the plan was made, memory comes from
-// the plan's arena, scratch memory is the `workspace` of its `Launch`. A kernel set is a table of functions, one table
-// per instruction set or device; all tables compute the same function, and all CPU tables the same bits.
+// A kernel does not allocate, synchronise or fail. The planner has checked the shapes, the caller's arena
+// holds the tensors, and `Launch::workspace` is the scratch memory. A kernel set is a table of functions.
+// There is one table for each CPU instruction set and one for CUDA. All tables compute the same functions,
+// and all CPU tables produce the same bits.
 //
 // Conventions
-//   rows       samples × rows_per_sample tokens; activations are row-major (rows, features), without gaps
-//   gradients  of parameters are sums that are not normalised, in fp32 but for `gradient_dtype`; `accumulate` continues from
-//              what the buffer holds, otherwise the buffer is overwritten with what accumulating onto +0 gives
-//   products   are sums of chains. A chain is chain_terms terms of k or fewer, fused multiply-adds in order from +0; k is cut
-//              at multiples of chain_terms from its beginning, which every part of a product of several parts has anew. The
-//              chains' results are added one after the other, in fp32, to what the element starts from: an addend, the
-//              gradient buffer, or +0. One long chain would be 12 times as far from the exact sum as PyTorch's
-//   reductions over tokens begin anew in every sample: weight gradients are chains, cut at multiples of chain_terms rows from
-//              the sample's first one; others use fixed tiles of `token_tile` rows, which are added up, those of chain_terms rows
-//              apart from the next ones, before they are added to the accumulator. So a cut of the rows between two samples
-//              never changes a bit (contract E3). Linear ops and activations may also be given a part of one sample
-//              (rows <= rows_per_sample): cuts at multiples of chain_terms change nothing either, but for gradients in bf16,
-//              which are rounded at the end of a sample. Weight gradients in fp32 may be given any rows that begin and end in
-//              their samples at multiples of chain_terms or at the end, and say where (LinearArgs::first_row)
-//   other sums have no chain of more than 512 terms that grows with the model or the batch, but for those named here. Logits of a
-//              row: loss_columns at once by 64 lanes. Table gradients: what a token has in chain_terms rows of a sample. Squares
-//              of gradients: 256 terms a lane, then double. Losses: double. Statistics of a norm: a sixteenth of the features a
-//              lane, 512 terms at a width of 8,192; Adafactor's sums over a row the same. Exceptions: attention's sums over keys
-//              and queries, which go on from tile to tile as in every fused attention; and what is added to a gradient buffer, a
-//              result for each sample and tile or chain in it
+//   Shapes      `rows` = samples × rows_per_sample tokens. Activations are row-major (rows, features) without
+//               gaps. A matrix in (…) is row-major. A pointer may alias another only where its comment says
+//               so.
+//   Gradients   Gradients of parameters are sums over tokens, not means. They are fp32 unless
+//               `gradient_dtype` says otherwise. With `accumulate`, a kernel adds to the contents of the
+//               buffer; without it, the kernel overwrites the buffer with the result of adding to +0.
+//   Products    A sum over k is cut into chains of chain_terms terms, counted from the beginning of k; the
+//               last chain may be shorter. A chain is a sequence of fused multiply-adds that starts from +0.
+//               The chains' results are added in order, in fp32, to the start value: an addend, the gradient
+//               buffer or +0. In a product of several parts, every part begins with a new chain. (One chain
+//               over all of k would be 12 times as far from the exact sum as PyTorch's result.)
+//   Reductions  Sums over tokens restart in every sample. A weight gradient consists of chains, cut at
+//               multiples of chain_terms rows from the first row of the sample. Other sums use tiles of
+//               `token_tile` rows. The tiles of each chain_terms rows are added up from +0, and their sum is
+//               added to the accumulator. A cut of the batch between two samples therefore changes no bit
+//               (contract E3).
+//   Cuts        Linear ops and activations may also get a part of one sample (rows <= rows_per_sample). Cuts
+//               at multiples of chain_terms change no bit, except in bf16 gradients, which are rounded at the
+//               end of each sample. An fp32 weight gradient may get any rows whose ends lie at multiples of
+//               chain_terms in a sample or at the end of a sample; LinearArgs::first_row says where the rows
+//               begin.
+//   Other sums  Two kinds of sums have chains of more than 512 terms that grow with the model or the batch.
+//               One is attention's sums over keys and queries, which continue from tile to tile as in every
+//               fused attention. The other is the sum of the additions to a gradient buffer, one for each
+//               tile or chain of each sample. The remaining sums are shorter. A row of logits: 64 lanes add
+//               loss_columns columns at a time. A table's gradient: the rows of a token within chain_terms
+//               rows of a sample. Squares of gradients: 256 terms a lane in fp32, then double. Losses:
+//               double. A norm's statistics and Adafactor's row sums: a sixteenth of the features a lane,
+//               which is 512 terms for a width of 8,192.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,19 +46,21 @@ namespace stw::kernels {
 enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
 enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
-inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
-inline constexpr int64_t product_step = 16;       // tokens that tensor cores add up at once; they restart in every sample
-inline constexpr int64_t chain_terms = 256;       // of a long sum that are added up at once
-inline constexpr int64_t loss_columns = 64 * 256; // of a row of logits that 64 lanes add up at once
-inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
-inline constexpr int most_biases = 2 * max_parts; // of one norm_gradient
-inline constexpr int32_t ignored_target = -100;   // a token that has no loss
+inline constexpr int64_t token_tile = 64;         // Rows of a tile in a reduction over tokens.
+// Tokens that tensor cores add at once. Steps restart in every sample.
+inline constexpr int64_t product_step = 16;
+inline constexpr int64_t chain_terms = 256;       // Terms of a chain in a long sum.
+inline constexpr int64_t loss_columns = 64 * 256; // Columns of a row of logits that 64 lanes add at a time.
+inline constexpr int max_parts = 4;               // Matrices side by side in one `linear`.
+inline constexpr int most_biases = 2 * max_parts; // Bias gradients in one norm_gradient.
+inline constexpr int32_t ignored_target = -100;   // The target of a token without a loss, as in PyTorch.
 
 struct Matrix { void* data; DType dtype; };
 struct ConstMatrix { const void* data; DType dtype; };
 
-// How a kernel gets threads. `run` calls task(context, index, thread) once for every index in [0, tasks), with
-// 0 <= thread < threads, and returns when all are done. Which thread takes which index is open: no bit may depend on it.
+// The threads of a kernel. `run` calls task(context, index, thread) once for every index in [0, tasks), with
+// 0 <= thread < threads, and returns when all calls have returned. Any thread may take any index: no bit may
+// depend on the assignment.
 struct Parallel {
   void* self;
   int threads;
@@ -57,114 +69,149 @@ struct Parallel {
 
 struct Launch {
   const Parallel* parallel;
-  void* workspace;          // 64-byte aligned
-  uint64_t workspace_bytes; // at least the kernel's X_workspace(args, parallel->threads)
-  void* stream;             // a cudaStream_t; null on the CPU
-  const struct ProductLibrary* products = nullptr;      // product_library.h; null where nothing asks for it
-  const struct AttentionLibrary* attention = nullptr;   // attention_library.h; the same
+  void* workspace;          // Aligned to 64 bytes.
+  uint64_t workspace_bytes; // At least NAME_workspace(args, parallel->threads) of the kernel NAME.
+  void* stream;             // A cudaStream_t; null on the CPU.
+  const struct ProductLibrary* products = nullptr;      // product_library.h; null unless a kernel uses it.
+  const struct AttentionLibrary* attention = nullptr;   // attention_library.h; null unless a kernel uses it.
 };
 
-// What one call does for several tensors that have nothing to do with each other: a launch for each of a model's many small
-// ones would cost a GPU more than their bytes. All have the same StepState.
+// Arguments of one call that processes several independent tensors. A GPU would spend more time on a launch
+// for each of a model's many small tensors than on their bytes. All entries have the same StepState.
 inline constexpr int most_together = 48;
 template <class Args>
-struct List { const Args* first; int count; };   // count: 1 … most_together
+struct List { const Args* first; int count; };   // `count` is in [1, most_together].
 
-// Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
+// Scalars of a step. They lie in the arena because a captured CUDA graph reads the values that change.
 struct StepState {
-  // written by the runtime before a step or micro-step
+  // Written by the runtime before a step or micro-step.
   uint64_t seed;
-  uint64_t step;           // number of successful updates before this one
-  uint64_t first_sample;   // index in the global batch of the micro-batch's first sample
-  uint64_t position;       // generate: number of tokens already in the cache
-  double learning_rate, beta1, beta2, epsilon, max_norm;  // max_norm 0: no clipping
-  double momentum;         // of sgd and muon
-  double inverse_root;     // adafactor: 1 / sqrt(t), t = step + 1
-  double fresh_share;      // adafactor: t^-0.8, the weight of this step's squares
+  uint64_t step;           // Number of successful updates before this step.
+  uint64_t first_sample;   // Index of the micro-batch's first sample in the global batch.
+  uint64_t position;       // Generation: number of tokens in the cache.
+  // max_norm: limit of the gradient norm; 0: no clipping.
+  double learning_rate, beta1, beta2, epsilon, max_norm;
+  double momentum;         // SGD and Muon.
+  double inverse_root;     // Adafactor: 1 / sqrt(t), with t = step + 1.
+  double fresh_share;      // Adafactor: t^-0.8, the weight of this step's squares.
   double label_smoothing, z_loss;
-  double batch_factor;     // fp16: 2^-ceil(log2(tokens of the global batch; samples, where losses are means of tokens)), else 1: keeps sums of gradients in range
-  double outlier_limit;    // standard deviations from the running mean beyond which a step is skipped; 0: never
-  uint32_t nesterov;       // sgd: look ahead
-  uint32_t growth_interval;  // fp16: updates in a row after which loss_scale doubles; 0: it stays as it is
-  // carried from step to step; changed by `finish_step`
-  double loss_scale;       // 1 unless fp16; gradients carry loss_scale · batch_factor
-  uint64_t good_steps;     // updates in a row since loss_scale changed
-  uint64_t observed;       // steps that the running statistics have seen
+  // Keeps sums of fp16 gradients in range: 2^-ceil(log2(n)), where n is the number of tokens of the global
+  // batch, or of samples where losses are means over tokens. 1 unless fp16.
+  double batch_factor;
+  // A step is skipped beyond this many standard deviations from the running mean; 0: never.
+  double outlier_limit;
+  uint32_t nesterov;       // SGD: Nesterov momentum.
+  // fp16: loss_scale doubles after this many successive updates; 0: it is constant.
+  uint32_t growth_interval;
+  // Carried from step to step. finish_step changes them.
+  double loss_scale;       // 1 unless fp16. Gradients carry the factor loss_scale · batch_factor.
+  uint64_t good_steps;     // Successive updates since loss_scale changed.
+  uint64_t observed;       // Number of steps in the running statistics.
   double loss_mean, loss_variance, norm_mean, norm_variance;
-  // accumulated by the micro-steps
-  double loss_sum;         // sum of the token losses, not normalised; of preferences, of the pairs'
-  uint64_t target_count;   // targets that are not ignored; of preferences, pairs
-  // written by `finish_step`
+  // Accumulated by the micro-steps.
+  double loss_sum;         // Sum, not mean, of the token losses, or of the losses of preference pairs.
+  uint64_t target_count;   // Targets other than ignored_target, or preference pairs.
+  // Written by finish_step.
   double loss, grad_norm, coefficient;
-  double step_size;        // learning_rate / (1 - beta1^t)
-  double correction2;      // sqrt(1 - beta2^t)
-  uint32_t skip;           // a Skip
-  // accumulated by evaluations of classifiers, and of preferences by micro-steps too
-  uint32_t hits;           // targets whose logit is the largest of its row; rows of values that are all right; pairs that are in order
+  double step_size;        // Adam: learning_rate / (1 - beta1^t).
+  double correction2;      // Adam: sqrt(1 - beta2^t).
+  uint32_t skip;           // A value of Skip.
+  // Accumulated by evaluations of classifiers and values, and by every micro-step with preferences:
+  // Targets whose logit is the largest of its row; rows whose values are all right; pairs in the right order.
+  uint32_t hits;
 };
 static_assert(sizeof(StepState) == 256);
 
-// `midway`: a gradient was not finite after other parameters had been updated (a fused update, FinishStepPart).
+// Why a step is skipped. skip_midway: a gradient was not finite, but other parameters had already been
+// updated (a fused update, see FinishStepPart).
 enum Skip : uint32_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
-// ---- matrix products --------------------------------------------------------------------------------------------
-// What computes the products of a CUDA device; the CPU knows chains alone. Where something else than a chain does not take an operand
-// (its type, its alignment), the one before it does: the same one at every budget, since all follows from types and shapes.
-//   chain    chains of fused multiply-adds, the CPU's bits
-//   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
-//   library  Launch::products, and for attention Launch::attention; what they decline, as tensor. How long the library's chains
-//            of additions are is its own affair: exact weight gradients are added to the buffer sample after sample
-//   warpgroup  matrix products with sums in fp32, and attention of a head_dim of 64 or 128, by wgmma, else as tensor;
-//              on devices of compute capability 9.0, where has_warpgroup_kernels()
-//   library_or_warpgroup  as library; what it declines, as warpgroup
+// ---- matrix products --------------------------------------------------------------------------------------
+// How a CUDA device computes products; the CPU always uses chains. If a choice does not support an operand
+// (its type or its alignment), the choice in parentheses takes over. That depends on types and shapes alone,
+// so it is the same at every memory budget.
+//   chain      Chains of fused multiply-adds, with the CPU's bits.
+//   tensor     Our kernels on tensor cores, for 16-bit operands (else chain). The device defines the order of
+//              additions.
+//   library    Launch::products, and Launch::attention for attention (else tensor). The library chooses the
+//              length of its chains. Exact weight gradients are added to the buffer sample by sample.
+//   warpgroup  wgmma, for matrix products with fp32 sums and for attention with a head_dim of 64 or 128 (else
+//              tensor). Needs compute capability 9.0 and has_warpgroup_kernels().
+//   library_or_warpgroup   As library (else warpgroup).
 enum class ProductKernels : uint8_t { chain, tensor, library, warpgroup, library_or_warpgroup };
 inline bool may_use_library(ProductKernels p) { return p == ProductKernels::library || p == ProductKernels::library_or_warpgroup; }
 inline bool may_use_warpgroups(ProductKernels p) { return p == ProductKernels::warpgroup || p == ProductKernels::library_or_warpgroup; }
 
-// One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
-// parts stand side by side: columns [sum of the features before, + features) of the output belong to a part.
+// One weight of a linear op: (features, inputs), or (inputs, features) if `transposed` (GPT-2's Conv1D).
+// Parts lie side by side: a part owns the columns of the output that follow the columns of the parts before
+// it.
 struct LinearPart {
   const void* weight;
-  const void* bias;        // (features), or null
-  void* weight_gradient;   // shape of the weight, of type gradient_dtype; linear_weight_gradient only; null: none is wanted (frozen)
-  void* bias_gradient;     // fp32 (features); linear_bias_gradient only; null: none is wanted
+  const void* bias;        // (features), or null.
+  // linear_weight_gradient: the weight's shape, of gradient_dtype. Null: the weight is frozen.
+  void* weight_gradient;
+  void* bias_gradient;     // linear_bias_gradient: fp32 (features). Null: the bias is frozen.
   int64_t features;
-  uint32_t stream = 0;     // of random numbers: weight_gradient's, where gradient_dtype is bf16
+  uint32_t stream = 0;     // Random stream of the rounding of weight_gradient to bf16.
 };
+// linear:                 y = x·Wᵀ + b (+ residual). Chains over the inputs are added up from +0; the bias is
+//                         added last. The sum is rounded to y's type, then added to the residual and rounded
+//                         again, as `add` does. A library adds in its own order.
+// linear_input_gradient:  dx = addend + Σ_parts dy·W. Chains over the features of a part, part after part.
+// linear_weight_gradient: dW_i += dy_iᵀ·x. Chains over the rows of a sample are added to the buffer. A bf16
+//                         gradient is rounded stochastically at the end of each sample: 16 random bits are
+//                         added below the upper half of the fp32 sum, and the lower half is cut off. Values
+//                         that are not finite stay not finite. The 16 bits are number element % 8 of
+//                         Philox4x32-10 with key = seed and counter = (element / 8, sample in the global
+//                         batch, stream, step); `element` is the index in the stored weight. Rows are whole
+//                         samples.
+// linear_bias_gradient:   db_i += Σ_rows dy_i, in tiles.
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
-  int64_t first_row;       // linear_weight_gradient only: the place of row 0 in its sample, a multiple of chain_terms
+  int64_t first_row;       // linear_weight_gradient: place of row 0 in its sample, a multiple of chain_terms.
   int parts;
   bool transposed;
-  bool accumulate;         // the gradients of the parameters
+  bool accumulate;         // Add to the gradients of the parameters.
   ProductKernels products;
-  bool exact;              // of the library's weight gradients: sample after sample, so that cuts between samples change no bit
-  DType weight_dtype;      // of weights and biases
-  DType gradient_dtype;    // of weight gradients: f32, or bf16 with stochastic rounding
-  const StepState* state;  // null unless gradient_dtype is bf16
+  // Weight gradients by a library: sample by sample, so that a cut between samples changes no bit.
+  bool exact;
+  DType weight_dtype;      // Of weights and biases.
+  DType gradient_dtype;    // Of weight gradients: f32, or bf16 with stochastic rounding.
+  const StepState* state;  // Null unless gradient_dtype is bf16.
   LinearPart part[max_parts];
-  Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
-  Matrix y;                // (rows, sum of features); for the gradients the input dy
-  ConstMatrix residual;    // linear of one part only: (rows, features) of y's type, rows as far apart as y's, not y; or null
-  ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains are added to, may be dx itself, or null
-  int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
-                           // multiple of 8 at least (of a multiple of 8 anything)
-  int64_t x_stride = 0;    // linear_input_gradient only: elements from one row of dx and of the addend to the next; 0: inputs
-  // GELU inside of the product, as `gelu` and `gelu_gradient` compute gelu_tanh where `fast` is set. One part, no residual or addend,
-  // rows without gaps.
-  Matrix activated{};      // linear only: gelu(y as it is stored), of y's type; y may then be null, where nobody needs it
-  ConstMatrix before_gelu{};   // linear_input_gradient only: h (rows, inputs) of dx's type: dx, as it would be stored, times GELU's slope at h.
-                           // May be dx on CUDA where a product may end in it (ends_in_gelu), else not
-  float* input_bias_gradient = nullptr;   // with before_gelu: fp32 (inputs), which gets what linear_bias_gradient makes of dx; or null
-  float* input_bias_sums = nullptr;       // in place of it: (tiles, inputs), sums of dx's columns in tiles of token_tile rows of a sample; or null
-  const float* tile_sums = nullptr;       // linear_bias_gradient of one part: such sums of dy (tiles, features), in place of y
-  // linear_weight_gradient and linear_bias_gradient: the same of another linear op, with the same rows, in the same launches where its types
-  // allow it; a list. The operands have nothing to do with each other.
+  Matrix x;                // (rows, inputs). linear_input_gradient: the output dx.
+  Matrix y;                // (rows, sum of features). Gradients: the input dy.
+  // linear with one part: (rows, features) of y's type and y_stride, not y itself; or null.
+  ConstMatrix residual;
+  ConstMatrix addend;      // linear_input_gradient: (rows, inputs), may be dx; or null.
+  // Elements from one row of y to the next. In dy, the columns after the features are +0 up to the next
+  // multiple of 8 at least. If the number of features is a multiple of 8, they may hold anything.
+  int64_t y_stride;
+  // linear_input_gradient: elements from one row of dx and of the addend to the next; 0: inputs.
+  int64_t x_stride = 0;
+  // GELU fused into the product. The result equals that of `gelu` or `gelu_gradient` with gelu_tanh and
+  // `fast`. Needs one part, rows without gaps, and neither residual nor addend.
+  //
+  // linear: gelu(y), computed from the stored y and of y's type. If it is given, y may be null.
+  Matrix activated{};
+  // linear_input_gradient: h (rows, inputs), the input of GELU, of dx's type. The output is dx as it would be
+  // stored, times GELU's derivative at h. On CUDA, h may be dx if ends_in_gelu; on the CPU, it may not.
+  ConstMatrix before_gelu{};
+  // With before_gelu: fp32 (inputs), to which linear_bias_gradient of dx is applied; or null.
+  float* input_bias_gradient = nullptr;
+  // With before_gelu, instead of input_bias_gradient: (tiles, inputs), sums of dx's columns over tiles of
+  // token_tile rows of a sample; or null.
+  float* input_bias_sums = nullptr;
+  // linear_bias_gradient with one part: (tiles, features), such sums of dy. Used instead of y; or null.
+  const float* tile_sums = nullptr;
+  // linear_weight_gradient and linear_bias_gradient: a linked list of other linear ops with the same rows.
+  // Their operands are independent. They share launches where types allow it.
   const LinearArgs* further = nullptr;
 };
-// Whether a product on tensor cores may have GELU inside, whatever its number of rows: what the planner asks of operands in 16 bits.
+// Whether a tensor-core product of 16-bit operands supports fused GELU, for any number of rows. The planner
+// asks this.
 inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) { return inputs % 8 == 0 && features % 8 == 0; }
-// The bias gradient of the linear op that made before_gelu, by itself.
+// The arguments of the bias gradient of the linear op whose output is before_gelu, as an op of its own.
 inline LinearArgs input_bias_args(const LinearArgs& args) {
   LinearArgs bias = {};
   bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1, bias.accumulate = args.accumulate;
@@ -172,346 +219,414 @@ inline LinearArgs input_bias_args(const LinearArgs& args) {
   bias.y = args.x, bias.y_stride = args.inputs;
   return bias;
 }
-// linear:                  y = x·Wᵀ + b. Chains over inputs, added up from +0; the bias is added last. What that is when it is stored is
-//                          then added to the residual, and stored: as by `add`. The library adds up in an order of its own.
-// linear_input_gradient:   dx = addend + Σ_parts dy·W: chains over the features of a part, part after part.
-// linear_weight_gradient:  dW_i += dy_iᵀ·x: chains over the rows of a sample, added to the buffer. In bf16 those of a sample are
-//                          added to what the samples before have left, and the sum is rounded: 16 random bits are added below
-//                          the half and cut off with what is there (not finite stays not finite). Philox4x32-10, key = seed,
-//                          counter = (element / 8, sample in the global batch, stream, step), the 16 bits number element % 8,
-//                          element counted in the weight as it is stored. Rows are whole samples.
-// linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
 
-// A matrix that is frozen may be stored as codes (weight_codes.h): y = what those of a part of it stand for, in the type that
-// products take.
+// y = the values of a part of a frozen matrix that is stored as codes (weight_codes.h): code value · scale of
+// its block in fp32, rounded once to y's type. The products then read y.
 struct DequantizeArgs {
-  int64_t count;           // elements of the matrix
+  int64_t count;           // Elements of the matrix.
   WeightCodes codes;
-  const void* data;        // weight_codes_bytes(codes, count) of them, at a multiple of 16 bytes
-  int64_t first, rows, columns, stride;   // the part: rows of neighbours, `stride` apart, from element `first` on. Multiples of 16, and
-                                          // fewer than 2^31 elements, where there is more than one row
-  Matrix y;                // (rows, columns) without gaps
+  const void* data;        // weight_codes_bytes(codes, count) bytes, aligned to 16.
+  // The part: rows of adjacent elements, `stride` apart, from element `first`. With more than one row, all
+  // four are multiples of 16 and the part has fewer than 2^31 elements.
+  int64_t first, rows, columns, stride;
+  Matrix y;                // (rows, columns), without gaps.
 };
 
-// Low-rank adapters (LoRA, Hu et al. 2021) of matrices side by side. A part is a weight (features, rank), whose product with the part's
-// columns of `low`, [part·rank, + rank), belongs to columns [column, + features) of y.
+// Low-rank adapters of matrices side by side (LoRA, Hu et al. 2021, arXiv:2106.09685). A part is a weight
+// (features, rank). It maps columns [part·rank, + rank) of `low` to columns [column, + features) of y.
 struct AdapterPart {
   const void* weight;
-  float* weight_gradient;  // (features, rank); adapter_weight_gradient only; null: none is wanted (frozen)
+  float* weight_gradient;  // adapter_weight_gradient: (features, rank). Null: the weight is frozen.
   int64_t features, column;
 };
+// adapter:                 y = base; y's columns of a part += low·Wᵀ. Chains over the rank are added to the
+//                          base.
+// adapter_input_gradient:  dlow_i = dy_i·W_i. Chains over the features.
+// adapter_weight_gradient: dW_i += dy_iᵀ·low_i, like linear_weight_gradient in fp32.
 struct AdapterArgs {
   int64_t rows, rank, rows_per_sample;
-  int64_t first_row;       // adapter_weight_gradient only, as of LinearArgs
+  int64_t first_row;       // adapter_weight_gradient: as in LinearArgs.
   int parts;
-  bool accumulate;         // the gradients of the weights
-  ProductKernels products; // chain or tensor
+  bool accumulate;         // Add to the gradients of the weights.
+  ProductKernels products; // chain or tensor.
   DType weight_dtype;
   AdapterPart part[max_parts];
-  Matrix low;              // (rows, parts·rank); for adapter_input_gradient the output dlow
-  Matrix y;                // (rows, width); for the gradients the input dy
-  ConstMatrix base;        // adapter only: (rows, width) of y's type, may be y
+  Matrix low;              // (rows, parts·rank). adapter_input_gradient: the output dlow.
+  Matrix y;                // (rows, width). Gradients: the input dy.
+  ConstMatrix base;        // adapter: (rows, width) of y's type, may be y.
   int64_t width;
 };
-// adapter:                  y = base, plus low·Wᵀ where a part lies: chains over the rank, added to the base.
-// adapter_input_gradient:   dlow_i = dy_i·W_i, chains over the features.
-// adapter_weight_gradient:  dW_i += dy_iᵀ·low_i, as linear_weight_gradient in fp32.
 
-// ---- norms ------------------------------------------------------------------------------------------------------
+// ---- norms ------------------------------------------------------------------------------------------------
+// LayerNorm (Ba et al. 2016, arXiv:1607.06450) and RMSNorm (Zhang and Sennrich 2019, arXiv:1910.07467). With
+// rstd = 1 / sqrt(variance + epsilon), h = (x - mean)·rstd, w = weight_offset + weight and g = dy·w:
+//   norm:           y = h·w + bias
+//   norm_gradient:  dx = addend + rstd·(g - mean(g) - h·mean(g·h)); weight_gradient += Σ_rows dy·h;
+//                   bias_gradient += Σ_rows dy
+// RMSNorm has neither mean nor bias: mean = 0, variance = mean(x²), and the term mean(g) is absent.
+// norm_gradient computes the statistics from x again, by the same code: keeping a tensor for two numbers a
+// row is not worth it.
 struct NormArgs {
   int64_t rows, features, rows_per_sample;
   float epsilon;
-  bool rms;                // RMSNorm: no mean, no bias
+  bool rms;                // RMSNorm.
   bool accumulate;
   DType weight_dtype;
-  float weight_offset;     // what the weight counts from: 0, or 1 where it is the share by which a feature grows
+  float weight_offset;     // Added to the weight: 0, or 1 if the model stores weight - 1.
   const void* weight;      // (features)
-  const void* bias;        // (features) or null
+  const void* bias;        // (features), or null.
   Matrix x;                // (rows, features)
-  Matrix y;                // (rows, features): output; for norm_gradient the input dy
-  Matrix dx;               // norm_gradient: output, or null data where only the weight is trained
-  ConstMatrix addend;      // norm_gradient: added to dx, may be dx itself, or null
-  float* weight_gradient;  // norm_gradient: fp32 (features) or null
-  float* bias_gradient;    // norm_gradient: fp32 (features) or null
-  // norm_gradient that makes a weight's gradient: what linear_bias_gradient does of these, most_biases parts at most, in the same launches.
-  // A list, as LinearArgs::further; same rows. The dy of an op of one part may be the addend, also where that is dx.
+  Matrix y;                // (rows, features). norm_gradient: the input dy.
+  Matrix dx;               // norm_gradient: output (rows, features). Null data: only the weight is trained.
+  ConstMatrix addend;      // norm_gradient: (rows, features), may be dx; or null.
+  float* weight_gradient;  // norm_gradient: fp32 (features), or null.
+  float* bias_gradient;    // norm_gradient: fp32 (features), or null.
+  // norm_gradient with a weight gradient: up to most_biases parts of linear_bias_gradient that run in the
+  // same launches. A list linked by LinearArgs::further, with the same rows. The dy of an op with one part
+  // may be the addend, even if the addend is dx.
   const LinearArgs* biases = nullptr;
 };
-// The statistics are computed again in the backward pass from x, by the same code: two numbers a row are not worth a
-// tensor that must be kept.
 
-// RMSNorm of every head of queries and keys, each kind with a weight of its own; values are copied. x, y, dx: (rows,
-// (query_heads + 2·kv_heads)·head_dim), queries, keys and values side by side. The gradient has dy in y.
+// RMSNorm of every head of queries and keys, with one weight for queries and one for keys; values are copied.
+// x, y and dx: (rows, (query_heads + 2·kv_heads)·head_dim), with queries, keys and values side by side. The
+// formulas are those of NormArgs, with head_dim features.
 struct QkNormArgs {
   int64_t rows, rows_per_sample;
   int query_heads, kv_heads, head_dim;
   float epsilon;
   bool accumulate;
   DType weight_dtype;
-  float weight_offset;       // as in NormArgs
-  const void* weight[2];     // of queries, of keys: (head_dim)
+  float weight_offset;       // As in NormArgs.
+  const void* weight[2];     // Of queries and of keys: (head_dim).
   Matrix x;
-  Matrix y;                  // output, may be x; for qk_norm_gradient the input dy
-  Matrix dx;                 // qk_norm_gradient: output, may be dy, or null data where only weights are trained
-  float* weight_gradient[2]; // qk_norm_gradient: fp32 (head_dim) or null
+  Matrix y;                  // Output, may be x. qk_norm_gradient: the input dy.
+  Matrix dx;                 // qk_norm_gradient: output, may be dy. Null data: only the weights are trained.
+  float* weight_gradient[2]; // qk_norm_gradient: fp32 (head_dim), or null.
 };
 
-// ---- element-wise -----------------------------------------------------------------------------------------------
-struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
-struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x
+// ---- element-wise -----------------------------------------------------------------------------------------
+struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b.
+struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x.
 enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1, tanh = 2, relu = 3 };
+// gelu:           y = activation(x)
+// gelu_gradient:  y = dy · activation'(x)
+// GELU: Hendrycks and Gimpel 2016, arXiv:1606.08415; common/gelu_form.h has the formulas.
 struct GeluArgs {
   int64_t count;
   Activation activation;
   ConstMatrix x, dy;
-  Matrix y;                      // may be x (or dy in the gradient)
-  bool fast = false;             // CUDA, x in 16 bits, gelu_tanh: 2^x and 1 / x by the special function unit; false: the CPU's bits
+  Matrix y;                      // gelu: may be x. gelu_gradient: may be x or dy.
+  // CUDA, 16-bit x and gelu_tanh: 2^x and 1 / x by the special function unit. False: the CPU's bits.
+  bool fast = false;
 };
-// Columns [0, features) of x are the gate, [features, 2·features) the up projection: y = silu(gate)·up.
-enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };   // SwiGLU, and GeGLU with either GELU
+// swiglu:           y = act(gate)·up
+// swiglu_gradient:  y = dx, from dy and x
+// Columns [0, features) of x are the gate, columns [features, 2·features) the up projection. Source: Shazeer
+// 2020, arXiv:2002.05202.
+enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };   // SwiGLU, and GeGLU with either GELU.
 struct SwigluArgs {
   int64_t rows, features;
   ConstMatrix x, dy;
-  Matrix y;                      // gradient: dx (rows, 2·features), may be x
-  bool fast = false;             // as GELU's; of silu and gelu_tanh
+  Matrix y;                      // (rows, features). swiglu_gradient: dx (rows, 2·features), may be x.
+  bool fast = false;             // As in GeluArgs; for silu and gelu_tanh.
   Gate gate = Gate::silu;
 };
-// Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
-// counter = (element / 4, sample in the global batch, stream + 2^16·(upper half of element / 4), step), where element counts inside the
-// sample and word element % 4 decides: kept where word >= p·2^32. The gradient is the same function applied to dy. Streams are below 2^16.
+// Inverted dropout (Srivastava et al. 2014), forward and backward: y = x / (1 - p) for an element that is
+// kept, else 0. The gradient is the same function of dy. An element is kept if its random word >= p·2^32. The
+// word is number element % 4 of Philox4x32-10 with key = seed and counter = (element / 4, sample in the
+// global batch, stream + 2^16·(upper half of element / 4), step); `element` is the index in the sample.
+// Streams are below 2^16.
 struct DropoutArgs {
-  int64_t samples, per_sample;   // elements a sample
+  int64_t samples, per_sample;   // Elements of a sample.
   float p; uint32_t stream;
   const StepState* state;
-  ConstMatrix x; Matrix y;       // y may be x
+  ConstMatrix x; Matrix y;       // y may be x.
 };
 
-// Means of documents. A row r of document_mean's y is the mean of the rows of its document where r is the document's first row, else 0. Rows are
-// added up in chains of chain_terms rows from the document's first one, and the chains' results one after the other; the sum is divided by the
-// number of rows. The gradient has dy in x and dx in y: every row of dx is dy of its document's first row, divided by the number of rows.
+// Means over documents. document_mean: the row of y at the first row of a document is the mean of the
+// document's rows of x; the other rows of y are 0. Rows are added in chains of chain_terms rows from the
+// document's first row, the chains' results are added in order, and the sum is divided by the number of rows.
+// document_mean_gradient: x is dy, y is dx; every row of dx is dy at the first row of its document, divided
+// by the number of rows.
 struct DocumentMeanArgs {
   int64_t rows, features;
-  const int32_t *positions, *following;   // (rows): how many rows of its document come before a row and after it
+  const int32_t *positions, *following;   // (rows): number of rows of the document before and after a row.
   ConstMatrix x;
-  Matrix y;                               // (rows, features), not x
+  Matrix y;                               // (rows, features), not x.
 };
 
-// ---- positions and attention ------------------------------------------------------------------------------------
-// Packed rows (query_heads + 2·kv_heads)·head_dim: queries, keys, values. Rotates pairs (i, i + head_dim/2) of queries
-// and keys by the angle of the row's position; `inverse` turns back (the backward pass).
+// ---- positions and attention ------------------------------------------------------------------------------
+// Rotary positions (RoFormer, Su et al. 2021, arXiv:2104.09864). x and y: (rows, (query_heads +
+// 2·kv_heads)·head_dim), with queries, keys and values side by side. In each head of queries and keys, the
+// pair (i, i + turned/2) is rotated by the angle of the row's position: a' = a·cos - b·sin, b' = b·cos +
+// a·sin. `inverse` rotates back, which is the gradient.
 struct RopeArgs {
   int64_t rows, rows_per_sample;
   int query_heads, kv_heads, head_dim;
-  int turned;                    // elements of a head that are turned, the first ones; even. The others are copied
+  int turned;  // Elements of a head that are rotated: an even number, the first ones. The others are copied.
   bool inverse;
-  const float* cosine;           // (positions, turned / 2)
+  const float* cosine;           // (positions, turned / 2), and so is `sine`.
   const float* sine;
-  const StepState* state;        // null: positions start at 0, else at state->position
-  const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
-  ConstMatrix x; Matrix y;       // y may be x; the values are copied
+  const StepState* state;        // Null: positions start at 0. Else at state->position.
+  // (rows): position of each token in its document; `state` is not read. Null: the row's place in its sample.
+  const int32_t* position_ids;
+  ConstMatrix x; Matrix y;       // y may be x. Values are copied.
 };
+// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762), fused as in FlashAttention (Dao et al. 2022,
+// arXiv:2205.14135). Query heads share key and value heads in groups of query_heads / kv_heads neighbours.
+//   attention:           S = scale·Q·Kᵀ + bias, masked; P = softmax(S); out = dropout(P)·V; lse = log Σ_keys
+//                        e^S
+//   attention_gradient:  dqkv from qkv, out, lse and dout, with P computed again from lse
+// common/score_rule.h says which keys a row sees, and the bias.
 struct AttentionArgs {
   int64_t samples, rows_per_sample;
   int query_heads, kv_heads, head_dim;
-  float scale;                   // of the scores, usually 1 / sqrt(head_dim)
-  bool causal;                   // a row sees no later key; else keys before and after it
-  int64_t window;                // a row sees keys with |row - key| < window (where causal: only up to its own); 0: no limit
-  float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
-  const StepState* state;        // null where dropout is 0
-  const int32_t* position_ids;   // (rows): row r sees no key before row r - position_ids[r], the first of its document;
-                                 // inside a document they count up from 0. Null: a sample is one document
-  ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim)
-  Matrix out;                    // (rows, query_heads·head_dim); for the gradient the same tensor as input
-  float* lse;                    // (samples, query_heads, rows_per_sample): log of the sum of exponentials
-  ConstMatrix dout;              // gradient: (rows, query_heads·head_dim)
-  Matrix dqkv;                   // gradient: output, shape of qkv, may not overlap the inputs
-  ProductKernels products = ProductKernels::chain;   // others take 16 bits and a head_dim that is a multiple of 8 up to 128
-  const int32_t* following = nullptr;   // (rows): how many rows of its document come after row r. Beside position_ids where not causal
-  double alibi_root = 0;         // kernels::alibi_root(query_heads): ALiBi, causal only; 0: scores have no bias
+  float scale;                   // Factor of the scores, usually 1 / sqrt(head_dim).
+  bool causal;                   // A row sees no later key. False: it sees keys before and after it.
+  int64_t window;  // A row sees keys with |row - key| < window (if causal, none after itself); 0: no limit.
+  // Dropout of the probabilities: element = (head·rows_per_sample + query)·rows_per_sample + key.
+  float dropout; uint32_t stream;
+  const StepState* state;        // May be null if dropout is 0.
+  // (rows): positions within documents, counted from 0. Row r sees no key before row r - position_ids[r], the
+  // first row of its document. Null: every sample is one document.
+  const int32_t* position_ids;
+  ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim).
+  Matrix out;  // (rows, query_heads·head_dim). Gradient: an input, the result of the forward pass.
+  float* lse;  // (samples, query_heads, rows_per_sample): log of the sum of exponentials. Gradient: an input.
+  ConstMatrix dout;              // Gradient: (rows, query_heads·head_dim).
+  Matrix dqkv;                   // Gradient: output of qkv's shape. May not overlap the inputs.
+  // Others than chain need 16-bit tensors and a head_dim that is a multiple of 8, at most 128.
+  ProductKernels products = ProductKernels::chain;
+  // (rows): number of rows of the document after row r. Required with position_ids if not causal.
+  const int32_t* following = nullptr;
+  double alibi_root = 0;         // kernels::alibi_root(query_heads): ALiBi, causal only. 0: no bias.
 };
-// Attention of `rows` new tokens of one sequence at state->position over a cache that holds what came before. The new
-// keys and values are appended first. No dropout.
+// Causal attention of the `rows` new tokens of one sequence over a cache, without dropout. The kernel first
+// appends the new keys and values at state->position, then attends to all positions up to each row's own. A
+// row gets the bits that `attention` would give it.
 struct AttentionCachedArgs {
-  int64_t rows, capacity;        // capacity: positions of the cache
+  int64_t rows, capacity;        // capacity: positions of the cache.
   int query_heads, kv_heads, head_dim;
   float scale;
-  int64_t window;                // as in AttentionArgs
+  int64_t window;                // As in AttentionArgs.
   const StepState* state;
-  ConstMatrix qkv; Matrix out;
-  Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each
-  double alibi_root = 0;         // as in AttentionArgs
+  ConstMatrix qkv; Matrix out;  // As in AttentionArgs.
+  Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each. Read and appended to.
+  double alibi_root = 0;         // As in AttentionArgs.
 };
-// common/score_rule.h says which keys a row sees and how a score is biased. Attention must be causal, or have no bias and have `following`
-// exactly where it has position_ids.
+// Whether the kernels support this combination: attention is causal, or it has no bias and has `following`
+// exactly if it has position_ids.
 inline bool is_valid_score_rule(const AttentionArgs& a) {
   return a.causal || (a.alibi_root == 0 && (a.position_ids == nullptr) == (a.following == nullptr));
 }
-// ALiBi (Press et al., arXiv 2108.12409) subtracts slope·(row - key) from a score. The slope of each of `heads` heads is a power of this
-// root: 2^(-4/m), in double precision, where m is the largest power of two not above `heads`. The host makes it by square roots.
+// ALiBi (Press et al., arXiv:2108.12409) subtracts slope·(row - key) from a score. The slopes of `heads`
+// heads are powers of this root: 2^(-4/m) in double precision, where m is the largest power of two that does
+// not exceed `heads`. The host computes it by square roots.
 double alibi_root(int heads);
 
-// ---- embedding and loss -----------------------------------------------------------------------------------------
+// ---- embedding and loss -----------------------------------------------------------------------------------
+// embedding:           y = table[token] (+ positions[position])
+// embedding_gradient:  table_gradient[token] += Σ dy. Rows are sorted by (token, row), stably. The rows of a
+//                      token within each chain_terms rows of a sample are added from +0, and the results are
+//                      added to the buffer in order. The gradient of positions given by position_ids is the
+//                      same kernel, with position_ids as tokens and the position table as table.
+// position_gradient:   position_gradient[p] += Σ_samples dy at position p, one serial sum over the samples.
+//                      Without position_ids. Positions that no row has get +0, or stay unchanged with
+//                      `accumulate`.
 struct EmbeddingArgs {
   int64_t rows, rows_per_sample, features, vocabulary;
   bool accumulate;
   DType weight_dtype;
-  const int32_t* tokens;         // (rows), each in [0, vocabulary)
-  const void* table;             // (vocabulary, features) of weight_dtype, or int8 codes of it
-  const void* positions;         // (at least rows_per_sample, features), or null
-  const StepState* state;        // null: positions start at 0, else at state->position
-  const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
-  Matrix y;                      // (rows, features); for the gradients the input dy
-  float* table_gradient;         // embedding_gradient: (vocabulary, features)
-  float* position_gradient;      // position_gradient: (position_rows, features)
-  int64_t position_rows;         // rows of the position table
-  bool with_positions = false;   // embedding_gradient: does position_gradient's work, too, in the same launch
-  const float* table_scales = nullptr;   // of codes (weight_codes.h), whose values are rounded to weight_dtype first; null: none
+  const int32_t* tokens;         // (rows), each in [0, vocabulary).
+  const void* table;             // (vocabulary, features) of weight_dtype, or its int8 codes.
+  const void* positions;         // (at least rows_per_sample, features), or null.
+  const StepState* state;        // Null: positions start at 0. Else at state->position.
+  // (rows): position of each token in its document; `state` is not read. Null: the row's place in its sample.
+  const int32_t* position_ids;
+  Matrix y;                      // (rows, features). Gradients: the input dy.
+  float* table_gradient;         // embedding_gradient: fp32 (vocabulary, features).
+  float* position_gradient;      // position_gradient: fp32 (position_rows, features).
+  int64_t position_rows;         // Rows of the position table.
+  // embedding_gradient also does the work of position_gradient, in the same launch.
+  bool with_positions = false;
+  // Scales of the int8 codes (weight_codes.h). A value is rounded to weight_dtype. Null: no codes.
+  const float* table_scales = nullptr;
 };
-// embedding_gradient: stable order by (token, row); what a token has in each chain_terms rows of a sample is added up from +0,
-// and the results one after the other to the buffer. It knows no positions: the gradient of a position table is that of a table
-// whose tokens are the position_ids.
-// position_gradient: the same without position_ids: for each position one serial fold over the samples. Rows past
-// rows_per_sample get +0 unless accumulating.
-struct CrossEntropyArgs {
-  int64_t rows, vocabulary;
-  const int32_t* targets;        // (rows); ignored_target has neither loss nor gradient
-  Matrix logits;                 // (rows, vocabulary); with `gradient` replaced by the loss's gradient
-  bool gradient;
-  float* token_loss;             // (rows), 0 where ignored
-  const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
-  const StepState* state;        // null: no smoothing, no z-loss, scale 1
-  int64_t stride;                // elements from one row of logits to the next; a gradient is +0 past the row's end
-  bool fast;                     // CUDA, 16-bit logits: sums in an order of the device's own; false: the CPU's bits
-};
-// With s = label_smoothing, z = z_loss, l = log Σ exp x, V = vocabulary:
+// Cross entropy of a row with label smoothing (Szegedy et al. 2016, arXiv:1512.00567) and z-loss (PaLM,
+// Chowdhery et al. 2022, arXiv:2204.02311). With s = label_smoothing, z = z_loss, l = log Σ exp x, V =
+// vocabulary:
 //   loss     = l - (1 - s)·x[target] - s·mean(x) + z·l²
 //   gradient = ((1 + 2·z·l)·softmax - s / V - (1 - s)·onehot) · loss_scale · batch_factor
-// and both times the row's weight.
-// state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
+// Both are multiplied by the row's weight.
+struct CrossEntropyArgs {
+  int64_t rows, vocabulary;
+  const int32_t* targets;        // (rows). A row with ignored_target has loss and gradient 0.
+  Matrix logits;                 // (rows, vocabulary). With `gradient`, replaced by the gradient of the loss.
+  bool gradient;
+  float* token_loss;             // (rows); 0 for ignored rows.
+  // (rows): factors of loss and gradient. A weight of 0 gives 0 for any logits, NaN included. Null: 1.
+  const float* weights;
+  const StepState* state;        // Null: no smoothing, no z-loss, scale 1.
+  int64_t stride;  // Elements from one row of logits to the next. A gradient is +0 after the last column.
+  bool fast;  // CUDA, 16-bit logits: sums in the device's own order. False: the CPU's bits.
+};
+// state->loss_sum += Σ token_loss: serially in double within a sample, then serially over the samples.
+// state->target_count += the number of targets that are not ignored.
 struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
-// state->hits += rows whose target's logit is the largest; of equal ones the first counts, and none beside what is no number.
+// state->hits += number of rows whose target has the largest logit; of equal logits, the first one counts. A
+// row with a NaN is no hit.
 struct HitCountArgs {
   int64_t rows, classes;
-  const int32_t* targets;        // (rows); rows of ignored_target do not count
-  ConstMatrix logits;            // (rows, classes)
-  int64_t stride;                // elements from one row of logits to the next
+  const int32_t* targets;        // (rows). Rows with ignored_target do not count.
+  ConstMatrix logits;            // (rows, classes).
+  int64_t stride;                // Elements from one row of logits to the next.
   StepState* state;
 };
 
-// The loss of a row of values: the mean over its `count` values of, with a logit x and its value y,
+// Loss of a row of real values: the mean over its `count` values y of a function of the logits x,
 //   binary_cross_entropy   loss = max(x, 0) - x·y + log(1 + e^-|x|)   slope = 1 / (1 + e^-x) - y
 //   squared_error          loss = (x - y)²                            slope = 2·(x - y)
-// times the row's weight. The gradient is slope · loss_scale · batch_factor / count, times the row's weight. A row's sum is one over columns.
+// times the row's weight. The gradient of an element is slope · loss_scale · batch_factor / count · weight. A
+// row's sum is a sum over columns, as in cross_entropy.
 enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
 struct ValueLossArgs {
   int64_t rows, count;
   ValueLoss kind;
-  const int32_t* targets;        // (rows); rows of ignored_target have neither loss nor gradient, and any values
-  const float* values;           // (rows, count)
-  Matrix logits;                 // (rows, count); with `gradient` replaced by the loss's gradient
+  const int32_t* targets;  // (rows). A row with ignored_target has loss and gradient 0, whatever its values.
+  const float* values;           // (rows, count).
+  Matrix logits;                 // (rows, count). With `gradient`, replaced by the gradient of the loss.
   bool gradient;
-  float* row_loss;               // (rows), 0 where ignored
-  const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
-  const StepState* state;        // null: scale 1
-  int64_t stride;                // elements from one row of logits to the next; a gradient is +0 past the row's end
+  float* row_loss;               // (rows); 0 for ignored rows.
+  // (rows): factors of loss and gradient. A weight of 0 gives 0 for any logits, NaN included. Null: 1.
+  const float* weights;
+  const StepState* state;        // Null: scale 1.
+  int64_t stride;  // Elements from one row of logits to the next. A gradient is +0 after the last column.
 };
-// state->hits += rows whose logits are all right: above 0 where the value is above 0.5, not above 0 elsewhere, and none of them a NaN.
+// state->hits += number of rows whose logits are all right: above 0 if the value is above 0.5, else at most
+// 0. A row with a NaN is no hit.
 struct ValueHitsArgs {
   int64_t rows, count;
-  const int32_t* targets;        // (rows); rows of ignored_target do not count
-  const float* values;           // (rows, count)
-  ConstMatrix logits;            // (rows, count)
-  int64_t stride;                // elements from one row of logits to the next
+  const int32_t* targets;        // (rows). Rows with ignored_target do not count.
+  const float* values;           // (rows, count).
+  ConstMatrix logits;            // (rows, count).
+  int64_t stride;                // Elements from one row of logits to the next.
   StepState* state;
 };
 
-// What is learned of pairs of documents (preference_pair.h has the formulas): planner/graph/preference.h; src/ asserts that both agree.
+// The loss of a preference pair (preference_pair.h has formulas and sources). planner/graph/preference.h has
+// the same kinds; src/ asserts that both agree.
 enum class PairLoss : uint8_t { none, dpo, ipo, simpo, orpo };
 struct PairTerms {
   PairLoss kind;
-  double beta;             // dpo, simpo: of differences; ipo: of the regulariser; orpo: of the odds ratio's loss
-  double margin;           // simpo: gamma
-  double smoothing;        // dpo, simpo: share of pairs that are the wrong way round
-  double answer_share;     // of the chosen document's mean token loss, which is added; orpo: 1 is added to it
+  // DPO, SimPO: factor of the difference. IPO: factor of the regulariser. ORPO: factor of the odds-ratio
+  // loss.
+  double beta;
+  double margin;           // SimPO: gamma.
+  double smoothing;        // DPO, SimPO: share of pairs whose order is wrong.
+  double answer_share;  // Factor of the chosen document's mean token loss, which is added. ORPO adds 1 to it.
 };
-// Documents of a sample begin where positions are 0, and with its first row; the first and second, third and fourth, … are pairs, chosen and
-// rejected. A pair counts where both have a target that is not ignored.
-//   state->loss_sum += Σ losses of pairs: serial in double inside a sample, then serial over the samples
-//   state->target_count += pairs; state->hits += those whose chosen document is ahead
-//   token_weights: d loss / d token_loss of the pair's documents, 0 for rows of what counts not
+// A document begins at the first row of a sample and at each row whose position is 0. The first and second
+// document of a sample form a pair, chosen and rejected, then the third and fourth, and so on. A pair counts
+// if both documents have a target that is not ignored.
+//   state->loss_sum     += Σ losses of the pairs: serially in double within a sample, then serially over
+//                       samples
+//   state->target_count += number of pairs that count
+//   state->hits         += number of these pairs whose chosen document is ahead
+//   token_weights        = d pair loss / d token_loss for the rows of a pair that counts, else 0
 struct PreferenceArgs {
   int64_t samples, rows_per_sample;
   PairTerms terms;
-  const float* token_loss;       // (rows), without smoothing
+  const float* token_loss;       // (rows), without label smoothing.
   const int32_t* targets;        // (rows)
   const int32_t* positions;      // (rows)
-  const float* reference;        // (rows): log-probabilities of the targets; dpo and ipo only, else null
-  float* token_weights;          // (rows), or null
+  // (rows): log-probabilities of the targets under the reference model. Null unless DPO or IPO.
+  const float* reference;
+  float* token_weights;          // (rows), or null.
   StepState* state;
 };
 
-// ---- update -----------------------------------------------------------------------------------------------------
-// *sum = Σ g² with g = gradient[0] + gradient[1] (fp32 sum where both are there): fixed chunks of 4096 elements, each by
-// 16 lanes and a fixed fold, then the chunks' sums one after the other in double.
-// `checked`, where given: the step's state, whose skip becomes skip_midway where the sum is not finite and nothing is skipped yet.
+// ---- update -----------------------------------------------------------------------------------------------
+// *sum = Σ g², with g = gradient[0] + gradient[1] (an fp32 sum) or gradient[0] alone if the other is null.
+// Chunks of 4096 elements are summed by 16 lanes and a fixed fold; the chunks' sums are added in order in
+// double. If `checked` is given and the sum is not finite, checked->skip becomes skip_midway unless the step
+// is already skipped.
 struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DType dtype = DType::f32; StepState* checked = nullptr; };
-// N targets; scale = loss_scale · batch_factor.
-//   loss = loss_sum / N; norm = sqrt(Σ sums) / (N·scale); coefficient = min(1, max_norm / (norm + 1e-6)) / (N·scale)
-// A step is skipped where there is no target, where loss or norm are not finite, or where one of them is an outlier: more
-// than outlier_limit standard deviations (each at least outlier_spread of the mean: where values were all alike, a limit that one beside
-// them would break for good) above its running mean, once `outlier_history` steps were seen. The statistics
-// (exponential, weight `outlier_weight`, of the first steps even) take in every finite step, outliers as if they lay at the limit.
-// Loss scale: halved by a step that is not finite, doubled after growth_interval updates in a row unless that is not
-// finite in fp32; a step without targets or with an outlier changes neither it nor good_steps.
-// A fused update, which uses gradients while others are not there yet, does it in two parts. `begin`, when the loss is known:
-// all but the norm, which counts as 0, without clipping. `end`, after the last update: the norm and what follows a step;
-// where it is not finite and the step was not skipped, the skip is skip_midway.
+// Ends a step: computes loss, norm and coefficient, and decides whether the update takes place. With N
+// targets and scale = loss_scale · batch_factor:
+//   loss = loss_sum / N
+//   grad_norm = sqrt(Σ sums) / (N·scale)
+//   coefficient = min(1, max_norm / (grad_norm + 1e-6)) / (N·scale)
+// A step is skipped if it has no target, if loss or norm is not finite, or if one of them is an outlier. An
+// outlier exceeds the running mean by more than outlier_limit standard deviations, once outlier_history steps
+// were seen. The deviation counts as at least outlier_spread of the mean: otherwise, after a run of equal
+// values, the first different value would be an outlier, and so would all later ones. The running statistics
+// are exponential with the weight outlier_weight; the first steps weigh the same. Every finite step enters
+// them, an outlier as if it lay at the limit.
+//
+// A step that is not finite halves loss_scale. growth_interval successive updates double it, unless the
+// result is not finite in fp32. A step without targets or with an outlier changes neither loss_scale nor
+// good_steps.
+//
+// A fused update uses gradients before the others exist, so it calls this kernel twice, without clipping.
+// `begin`, when the loss is known, does everything except the norm, which counts as 0. `end`, after the last
+// update, computes the norm and the state that follows a step; if the norm is not finite and the step was not
+// skipped, the skip becomes skip_midway.
 enum class FinishStepPart : uint8_t { whole, begin, end };
 struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; FinishStepPart part = FinishStepPart::whole; };
 inline constexpr uint64_t outlier_history = 64;
 inline constexpr double outlier_weight = 2.0 / 129;
 inline constexpr double outlier_spread = 1e-4;
 
-// One parameter's update; nothing happens where state->skip is set. p is the fp32 master, however it is stored:
-//   f32   `parameter` itself
-//   bf16  a half with the 16 bits that are missing (`remainder`): the master's bits are (half << 16) + remainder, the half
-//         is the master rounded to nearest, ties upward in magnitude
-//   bf16  the same with the 8 bits that count most of those (`short_remainder`): the master is rounded to 24 bits, nearest,
-//         ties upward in magnitude, and is (half << 16) + (short_remainder << 8)
-//   bf16  the half alone, neither remainder given: the new value is rounded up in magnitude with the probability of what
-//         rounding down would lose. Philox4x32-10, key = seed, counter = (element / 8, its upper half, stream, step), the
-//         16 bits number element % 8
-//   f16   `master`; `parameter` is the master rounded to nearest, ties to even
-// g = coefficient · (gradient[0] + gradient[1]), lr = learning_rate · rate. Everything is computed in fp32.
+// The update of one parameter. It does nothing if state->skip is set. p is the fp32 master, which is stored
+// as:
+//   f32   `parameter` itself.
+//   bf16  with `remainder`: bits of p = (parameter << 16) + remainder. `parameter` is p rounded to nearest,
+//         ties upward in magnitude.
+//   bf16  with `short_remainder`: p is rounded to 24 bits (nearest, ties upward in magnitude), and its bits
+//         are (parameter << 16) + (short_remainder << 8).
+//   bf16  with neither remainder: p is rounded stochastically. It is rounded up in magnitude with a
+//         probability equal to the share that rounding down would lose. The 16 random bits are number element
+//         % 8 of Philox4x32-10 with key = seed and counter = (element / 8, its upper half, stream, step).
+//   f16   `master`. `parameter` is the master rounded to nearest, ties to even.
+// With g = coefficient · (gradient[0] + gradient[1]) and lr = learning_rate · rate, all in fp32:
+//   adamw      p *= 1 - lr·decay; first = m, second = v, bias-corrected (adamw_step.h)
+//   sgd        g += decay·p; first = momentum·first + g; p -= lr·first, or lr·(g + momentum·first) with
+//              nesterov
+//   lion       p *= 1 - lr·decay; p -= lr·sign(beta1·m + (1 - beta1)·g); m = beta2·m + (1 - beta2)·g; first =
+//              m (lion_step.h)
+//   muon       first = momentum·first + (1 - momentum)·g; u = (1 - momentum)·g + momentum·first, made
+//              orthogonal by five Newton-Schulz steps; p *= 1 - lr·decay; p -= lr·0.2·sqrt(max(rows,
+//              columns))·u (muon_step.h)
+//   adafactor  second moments as the outer product of means over rows and columns: first (rows), second
+//              (columns); a vector has second (count) alone (adafactor_step.h)
+// adamw8 and lion8 are adamw and lion with 8-bit states.
 struct UpdateArgs {
   int64_t count;
-  int64_t columns;                         // muon, adafactor: of the matrix (its last dimension); else 0
+  int64_t columns;                         // Muon, Adafactor: the last dimension of the matrix; else 0.
   DType dtype;
   void* parameter; int16_t* remainder; int8_t* short_remainder; float* master;
-  const void* gradient[2];                 // second one null unless the tensor is used twice (tied); of more uses gradient_sum adds them up before
-  DType gradient_dtype;                    // f32, or bf16
-  double rate, decay;                      // factor of the learning rate; weight decay
-  uint32_t stream; int64_t first_element;  // of random numbers: the parameter's; its element that is here the first
+  // The second is non-null if the tensor has two uses (tied). For more uses, gradient_sum adds them up first.
+  const void* gradient[2];
+  DType gradient_dtype;                    // f32 or bf16.
+  double rate, decay;                      // Factor of the learning rate; weight decay.
+  // Random numbers: the parameter's stream, and the index in the parameter of the first element here.
+  uint32_t stream; int64_t first_element;
   const StepState* state;
-  float *first, *second;                   // states in 32 bits
-  // states in 8 bits: one byte an element, one absmax per block of 256 elements; of adamw8 `second` holds sqrt(v)
+  float *first, *second;                   // 32-bit states.
+  // 8-bit states: one byte an element, and one absmax for each block of 256 elements. adamw8's `second` holds
+  // sqrt(v).
   uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
-  ProductKernels products = ProductKernels::chain;   // muon: others compute it in bf16, with tensor cores, of a parameter in 16 bits
+  // Muon: with others than chain, parameters in 16 bits are computed in bf16 on tensor cores.
+  ProductKernels products = ProductKernels::chain;
 };
-// adamw      p *= 1 - lr·decay; first = m, second = v, bias-corrected (adamw_step.h)
-// sgd        g += decay·p; first = momentum·first + g (the first step: g); p -= lr·first, with nesterov lr·(g + momentum·first)
-// lion       p *= 1 - lr·decay; p -= lr·sign(beta1·m + (1 - beta1)·g); m = beta2·m + (1 - beta2)·g; first = m
-// muon       first = momentum·first + (1 - momentum)·g; u = (1 - momentum)·g + momentum·first, orthogonalised by five
-//            Newton-Schulz steps; p *= 1 - lr·decay; p -= lr·0.2·sqrt(max(rows, columns))·u
-// adafactor  second moments as an outer product of means over rows and columns: first (rows), second (columns); a vector
-//            has second (count) alone
-// sum = term[0] + term[1] + … in this order, in fp32; rounded once, to nearest, where it is stored in 16 bits. `sum` may be any of them.
+// sum = term[0] + term[1] + … in this order, in fp32, rounded once to nearest if `dtype` has 16 bits. `sum`
+// may be any of the terms.
 inline constexpr int most_terms = 32;
 struct GradientSumArgs { int64_t count; int terms; const void* term[most_terms]; void* sum; DType dtype; };
-struct FillArgs { void* data; uint64_t bytes; };   // zeros
-struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between host memory and the arena
+struct FillArgs { void* data; uint64_t bytes; };   // Zeros.
+struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // Between host memory and the arena.
 
-// ---- the table --------------------------------------------------------------------------------------------------
+// ---- the table --------------------------------------------------------------------------------------------
 #define STW_KERNELS(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
   X(linear_bias_gradient, LinearArgs) X(dequantize, DequantizeArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
@@ -533,8 +648,8 @@ struct Table {
 #undef STW_KERNEL_ENTRY
 };
 
-// Scratch memory in bytes that a kernel may use: a pure function of shapes and threads, the same on every instruction
-// set. The others need none.
+// Scratch memory in bytes: a pure function of shapes and number of threads, the same for every instruction
+// set. Kernels without an entry need none.
 #define STW_KERNEL_WORKSPACES(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
   X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
@@ -546,12 +661,13 @@ struct Table {
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 #undef STW_KERNEL_WORKSPACE
 
-// Null where this build or this processor has no such table. `best_isa` is the widest one that runs here.
+// The table of an instruction set. Null if this build or this processor lacks it. best_isa() is the widest
+// that runs here.
 const Table* cpu_table(Isa isa);
 Isa best_isa();
-// The kernels for CUDA devices, null in a build without CUDA. They work on `stream`, ask for workspaces of their own
-// (kernels/cuda/workspace.h), and leave errors to the runtime's cudaGetLastError.
+// The CUDA kernels, null in a build without CUDA. They work on Launch::stream. Their scratch memory is given
+// by kernels/cuda/workspace.h. Errors stay in the runtime, for cudaGetLastError.
 const Table* cuda_table();
-bool has_warpgroup_kernels();   // whether the build has those for compute capability 9.0
+bool has_warpgroup_kernels();   // Whether the build has kernels for compute capability 9.0.
 
 }  // namespace stw::kernels

@@ -4,7 +4,7 @@ namespace stw::kernels {
 
 namespace {
 
-// The code whose value is nearest: how many of the middles between neighbours lie below.
+// The code of the nearest value is the number of midpoints between adjacent values that lie below.
 struct Nf4Middles {
   float at[15];
   constexpr Nf4Middles() : at() {
@@ -19,7 +19,7 @@ int nf4_code(float share) {
   return code;
 }
 
-// 0 where all are 0; not a number where one is not finite.
+// 0 if all values are 0; NaN if one is not finite.
 float largest_magnitude(const float* values, int64_t count) {
   float most = 0, all = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -35,7 +35,7 @@ void encode_nf4(const float* values, int64_t count, float scale, uint8_t* to) {
   for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(code(i) << 4 | code(i + 1));
 }
 
-// Beside 1.5·2^23 only whole numbers can be stored.
+// Near 1.5·2^23 an fp32 number has no fraction bits, so the addition rounds to the nearest integer.
 void encode_int8(const float* values, int64_t count, float scale, uint8_t* to) {
   constexpr float beside_whole = 12582912.0f;
   for (int64_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Declares every kernel's launcher of this folder. Each kernel's file includes it, so that a definition that disagrees with
-// kernels.h does not compile.
+// Declares the launchers of all kernels in this folder. Every kernel file includes it, so the compiler finds
+// a definition that disagrees with kernels.h.
 #pragma once
 #include <assert.h>
 
@@ -19,5 +19,5 @@ inline int multiprocessors_of_device() {
 
 }  // namespace stw::kernels::cuda
 
-// The launch of a kernel brings the scratch memory that its workspace function asks for.
+// Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) assert(l.workspace_bytes >= kernel##_workspace(args))

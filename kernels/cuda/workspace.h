@@ -1,4 +1,4 @@
-// Scratch memory in bytes that the CUDA kernels may use: pure functions of shapes, the same on every device.
+// Scratch memory of the CUDA kernels in bytes: pure functions of shapes, the same on every device.
 #pragma once
 #include "kernels/contract/kernels.h"
 

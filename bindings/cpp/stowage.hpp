@@ -1,15 +1,17 @@
-// Stowage's C API for C++20: owners are objects, failures exceptions, callbacks functions. One header, over stowage.h alone.
+// The C API of Stowage for C++20, in one header on top of stowage.h. Objects own, failures are exceptions,
+// and callbacks are functions.
 //
 //   stowage::Model model("path/to/model");                                  // or a preset
-//   stowage::Device device;                                                 // a GPU where there is one, else the CPU
+//   stowage::Device device;                                                 // a GPU if there is one, else the CPU
 //   auto options = stowage::made<stw_plan_options>();
 //   options.global_batch = 32, options.sequence = 512, options.memory_bytes = 4ull << 30;
-//   stowage::Plan plan(model, device, options);                             // throws OverBudget, whose plan() says what would fit
+//   stowage::Plan plan(model, device, options);                             // may throw OverBudget; its plan() says what fits
 //   stowage::Trainer trainer(device, model, plan);                          // the only allocation of tensors
 //   stw_step_result done = trainer.step({.tokens = stowage::rows(tokens, 512), .labels = stowage::rows(tokens, 512)}, 3e-4);
 //
-// stowage.h is the contract: options and results are its structs, and what it lets several threads do is `const` here. Objects move and do not
-// copy; a device is closed after the last trainer on it. What a callback throws ends the call that called it, which throws it on.
+// stowage.h is the contract. Options and results are its structs. Methods that several threads may call at
+// once are `const`. Objects can be moved and not copied. A device is closed after the last trainer on it. An
+// exception of a callback ends the call that called it, and leaves that call.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +34,7 @@ namespace stowage {
 
 class Plan;
 
-/// A struct of the API, zero but for its size. A zero that is meant needs its bit in set_mask here, too.
+/// A struct of the API: zero except for its size. A zero that is meant needs its bit in set_mask, as in C.
 template <class Struct>
 Struct made() {
   Struct zero;
@@ -41,7 +43,7 @@ Struct made() {
   return zero;
 }
 
-/// What the library answered instead of success; what() is "STW_OVER_BUDGET: …".
+/// A failure of the library. what() is "STW_OVER_BUDGET: …".
 class Error : public std::runtime_error {
  public:
   Error(stw_status status, const std::string& message) : Error(status, message, made<stw_error>()) {}
@@ -50,7 +52,7 @@ class Error : public std::runtime_error {
   stw_status status() const noexcept { return told_.status; }
   /// errno or cudaError_t, else 0.
   int native_code() const noexcept { return told_.native_code; }
-  /// Where memory was missing, else 0.
+  /// Bytes, if there was too little memory; else 0.
   uint64_t bytes_needed() const noexcept { return told_.bytes_needed; }
   uint64_t bytes_available() const noexcept { return told_.bytes_available; }
 
@@ -64,12 +66,12 @@ class Error : public std::runtime_error {
   stw_error told_;
 };
 
-/// Nothing fits into a budget; bytes_needed() would do.
+/// Nothing fits the budget. bytes_needed() is a budget that works.
 class OverBudget : public Error {
  public:
   explicit OverBudget(const stw_error& told, std::shared_ptr<const Plan> plan = nullptr) : Error(told), plan_(std::move(plan)) {}
-  /// Of Plan's constructor: the plan that needs the least. It cannot be trained, but has a report, what would fit, and what could be given up.
-  /// Null where something else did not fit.
+  /// From the constructor of Plan: the plan that needs the least memory. It cannot be trained, but it has a
+  /// report, the smallest budget, and the settings that would help. Null if something else did not fit.
   const Plan* plan() const noexcept { return plan_.get(); }
 
  private:
@@ -83,7 +85,7 @@ namespace detail {
   throw Error(error);
 }
 
-/// Calls with an error to be written to, and throws it.
+/// Makes a call that may write an error, and throws that error.
 template <class Call>
 void check(Call&& call) {
   auto error = made<stw_error>();
@@ -93,7 +95,7 @@ void check(Call&& call) {
   }
 }
 
-/// What an entry without an error tells; none where it answers that there is no such thing.
+/// The result of an entry that has no error argument; none if the entry answers that there is no such object.
 template <class Struct, class Ask>
 std::optional<Struct> told(Ask&& ask) {
   auto out = made<Struct>();
@@ -103,14 +105,14 @@ std::optional<Struct> told(Ask&& ask) {
   return std::nullopt;
 }
 
-/// What an object tells of itself.
+/// The description of an object.
 template <class Struct, class Ask>
 Struct info(Ask&& ask) {
   if (auto found = told<Struct>(ask)) return *found;
   throw Error(STW_BAD_ARGUMENT, "an object that was moved from");
 }
 
-/// What a callback was told, by a library that may be older than this and know less: the rest is zero.
+/// A copy of a callback's argument. An older library may know fewer fields: the rest is zero.
 template <class Struct>
 Struct copied(const Struct* told) {
   Struct copy;
@@ -119,7 +121,7 @@ Struct copied(const Struct* told) {
   return copy;
 }
 
-/// All of them, from index 0 on.
+/// All results of an entry, from index 0 on.
 template <class Struct, class Ask>
 std::vector<Struct> every(Ask&& ask) {
   std::vector<Struct> found;
@@ -141,7 +143,7 @@ struct Ends {
 template <class T, void (*end)(T*) noexcept>
 using Owner = std::unique_ptr<T, Ends<T, end>>;
 
-/// DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), under a name that no dlpack.h has.
+/// DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), with a name that differs from those in dlpack.h.
 struct ManagedTensor {
   uint32_t major, minor;
   void* context;
@@ -159,7 +161,7 @@ inline constexpr int32_t host = 1;
 
 inline DLManagedTensorVersioned* as_dlpack(ManagedTensor* tensor) { return reinterpret_cast<DLManagedTensorVersioned*>(tensor); }
 
-/// What a callback threw, for the call that called it.
+/// Keeps an exception of a callback, for the call that called the callback.
 class Thrown {
  public:
   template <class Call>
@@ -181,14 +183,14 @@ class Thrown {
 
 }  // namespace detail
 
-/// Major, minor and patch of the library that is loaded: major * 10000 + minor * 100 + patch.
+/// The version of the loaded library: major * 10000 + minor * 100 + patch.
 inline uint32_t version() { return stw_version(); }
 inline std::string build_info() { return stw_build_info(); }
 inline std::vector<std::string> presets() { return detail::names([](size_t index) { return stw_model_preset_at(index); }); }
-/// What can be planned for.
+/// The devices that can be planned for.
 inline std::vector<stw_profile_info> profiles() { return detail::every<stw_profile_info>([](size_t index, auto* out) { return stw_profile_at(index, out); }); }
 
-/// What can train here, the CPU first.
+/// The devices that can train on this machine, the CPU first.
 inline std::vector<stw_device_info> devices() {
   std::vector<stw_device_info> found;
   for (;;) {
@@ -206,7 +208,7 @@ struct CalibratedProfile {
   stw_profile_info figures;
   std::vector<stw_profile_op_info> ops;
 };
-/// Reads what Trainer::calibrate gave.
+/// Reads a profile that Trainer::calibrate returned.
 inline CalibratedProfile read_profile(std::string_view text) {
   CalibratedProfile found{made<stw_profile_info>(), {}};
   detail::check([&](stw_error* error) { return stw_profile_read(text.data(), text.size(), &found.figures, error); });
@@ -214,20 +216,20 @@ inline CalibratedProfile read_profile(std::string_view text) {
   return found;
 }
 
-/// What computes.
+/// A device that computes: the CPU, or a CUDA device.
 class Device {
  public:
   using Log = std::function<void(int32_t level, std::string_view component, std::string_view message)>;
 
   explicit Device(const stw_device_options& options = made<stw_device_options>()) : Device(options, {}) {}
-  /// `log` is told what happens, on the threads that call; what it throws is dropped.
+  /// `log` receives messages, on the threads that call the library. Its exceptions are dropped.
   Device(stw_device_options options, Log log) {
     const std::shared_ptr<Log> heard = log ? std::make_shared<Log>(std::move(log)) : nullptr;
     if (heard) {
       options.log = [](void* user, int32_t level, const char* component, const char* message) noexcept {
         try {
           (*static_cast<Log*>(user))(level, component, message);
-        } catch (...) {   // there is nobody to tell
+        } catch (...) {   // no caller could receive it
         }
       };
       options.log_user = heard.get();
@@ -244,11 +246,11 @@ class Device {
 
   stw_device* get() const noexcept { return open_.get(); }
   stw_device_info info() const { return detail::info<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); }); }
-  /// The processes that hold memory of a CUDA device, as far as the driver tells.
+  /// The processes that hold memory of a CUDA device, as far as the driver reports them.
   std::vector<stw_memory_holder> holders() const {
     return detail::every<stw_memory_holder>([&](size_t index, auto* out) { return stw_device_holder_at(get(), index, out); });
   }
-  /// The oldest message kept whose number is larger than `after`.
+  /// The oldest kept message whose number is larger than `after`.
   std::optional<stw_log_message> next_log(uint64_t after = 0) const {
     auto found = detail::told<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
     return found && found->number ? found : std::nullopt;
@@ -259,14 +261,16 @@ class Device {
   std::shared_ptr<stw_device> open_;
 };
 
-/// Cancels long calls, one after the other, and tells how far they are: get() is for the `watch` of options. It outlives what uses it.
+/// Cancels long calls and reports their progress, one call at a time. Put get() into the field `watch` of
+/// options. The watch must outlive the objects that use it.
 class Watch {
  public:
-  /// false: the call is cancelled.
+  /// A result of false cancels the call.
   using Notify = std::function<bool(const stw_watch_info& now)>;
 
   explicit Watch(const stw_watch_options& options = made<stw_watch_options>()) : Watch(options, {}) {}
-  /// `notify` is called in the middle of a long call. What it throws cancels the call; rethrow() throws it on.
+  /// `notify` is called in the middle of a long call. Its exception cancels the call; rethrow() throws the
+  /// exception again.
   Watch(stw_watch_options options, Notify notify) {
     if (notify) {
       calls_ = std::make_unique<Calls>(Calls{std::move(notify), {}});
@@ -282,11 +286,12 @@ class Watch {
   }
 
   stw_watch* get() const noexcept { return owned_.get(); }
-  /// From any thread, and from signal handlers: ends the call under way that uses the watch, or else the next one.
+  /// Ends the call in progress that uses the watch, or else the next one. For any thread and for signal
+  /// handlers.
   void cancel() const noexcept { stw_watch_cancel(get()); }
-  /// From any thread.
+  /// The progress of the call in progress. For any thread.
   stw_watch_info state() const { return detail::info<stw_watch_info>([&](auto* out) { return stw_watch_query(get(), out); }); }
-  /// What `notify` threw last, if anything.
+  /// Throws the last exception of `notify`, if there was one.
   void rethrow() {
     if (calls_) calls_->thrown.rethrow();
   }
@@ -300,7 +305,7 @@ class Watch {
   detail::Owner<stw_watch, stw_watch_destroy> owned_;   // ends first
 };
 
-/// What is trained. It may end before what was made from it.
+/// A model to train. It may end before the objects made from it.
 class Model {
  public:
   explicit Model(const stw_model_options& options) {
@@ -313,7 +318,7 @@ class Model {
 
   stw_model* get() const noexcept { return owned_.get(); }
   stw_model_info info() const { return detail::info<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); }); }
-  /// By index; names live as long as the model.
+  /// The parameters, by index. Names live as long as the model.
   std::vector<stw_tensor_info> tensors() const {
     return detail::every<stw_tensor_info>([&](size_t index, auto* out) { return stw_model_tensor_at(get(), index, out); });
   }
@@ -322,11 +327,11 @@ class Model {
     if (stw_model_tensor_find(get(), name.c_str(), &index) != STW_OK) return std::nullopt;
     return index;
   }
-  /// Of a classifier.
+  /// The labels of a classifier.
   std::vector<std::string> labels() const {
     return detail::names([&](size_t index) { return stw_model_label_at(get(), index); });
   }
-  /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
+  /// Writes config.json and model.safetensors, with the adapters added to their matrices.
   void export_to(const std::filesystem::path& folder, stw_watch* watch = nullptr) const {
     detail::check([&](stw_error* error) { return stw_model_export_watched(get(), folder.string().c_str(), watch, error); });
   }
@@ -343,10 +348,10 @@ class Model {
   detail::Owner<stw_model, stw_model_destroy> owned_;
 };
 
-/// What lies where, what fits, and what it costs.
+/// A plan: the place of every buffer in memory, the budget that it fits, and its predicted speed.
 class Plan {
  public:
-  /// Chooses the fastest way to train that fits. Throws OverBudget where nothing does.
+  /// Chooses the fastest way to train that fits. Throws OverBudget if nothing fits.
   Plan(const Model& model, const stw_plan_options& options) {
     stw_plan* out = nullptr;
     auto error = made<stw_error>();
@@ -356,16 +361,17 @@ class Plan {
     if (out) throw OverBudget(error, std::shared_ptr<const Plan>(new Plan(owned_.release())));
     detail::fail(error);
   }
-  /// For this device, where the options name none: its threads, or on a GPU the memory that is free now, where they say nothing of them.
+  /// Plans for this device if the options name no device. Takes its number of threads, and on a GPU its free
+  /// memory, if the options leave them unset.
   Plan(const Model& model, const Device& device, stw_plan_options options) : Plan(model, options, device.info()) {}
 
-  /// Reads what json() gave.
+  /// Reads text that json() returned.
   static Plan load(const Model& model, std::string_view json) {
     stw_plan* out = nullptr;
     detail::check([&](stw_error* error) { return stw_plan_load(&out, model.get(), json.data(), json.size(), error); });
     return Plan(out);
   }
-  /// The longest sequence that fits with otherwise these options.
+  /// The longest sequence, in tokens, that fits with these options. Their sequence is ignored.
   static uint64_t longest_sequence(const Model& model, const stw_plan_options& options) {
     uint64_t longest = 0;
     detail::check([&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &longest, error); });
@@ -375,9 +381,9 @@ class Plan {
   stw_plan* get() const noexcept { return owned_.get(); }
   stw_plan_info info() const { return detail::info<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); }); }
   std::string json() const { return text(stw_plan_json(get())); }
-  /// A table for people.
+  /// The plan as a table for people.
   std::string report() const { return text(stw_plan_report(get())); }
-  /// Replays every program of the plan in an independent judge.
+  /// Checks every program of the plan with an independent verifier.
   void verify() const {
     detail::check([&](stw_error* error) { return stw_plan_verify(get(), error); });
   }
@@ -390,9 +396,9 @@ class Plan {
   std::vector<stw_buffer_info> buffers() const {
     return detail::every<stw_buffer_info>([&](size_t index, auto* out) { return stw_plan_buffer_at(get(), index, out); });
   }
-  /// The plans that other budgets would get, by growing peak.
+  /// The plans that other budgets would get (the Pareto frontier of memory and speed), by growing peak.
   std::vector<stw_frontier_point> frontier(stw_watch* watch = nullptr) const {
-    // The library thins out what does not fit, and tells at most 1000.
+    // If there are more points than fit, the library leaves some out. It gives at most 1000.
     for (size_t capacity = 1024;; capacity *= 2) {
       std::vector<stw_frontier_point> found(capacity, made<stw_frontier_point>());
       size_t count = 0;
@@ -402,7 +408,7 @@ class Plan {
       return found;
     }
   }
-  /// STW_PICTURE_*.
+  /// Draws the plan; STW_PICTURE_*.
   std::string picture(uint32_t kind, stw_watch* watch = nullptr) const {
     size_t size = 0;
     detail::check([&](stw_error* error) { return stw_plan_picture_watched(get(), kind, nullptr, 0, &size, watch, error); });
@@ -427,13 +433,14 @@ class Plan {
   detail::Owner<stw_plan, stw_plan_destroy> owned_;
 };
 
-/// What was found, and how good it is: where no placement within the capacity was, `offsets` are empty, and bytes_needed would do.
+/// The result of a search for offsets. If no placement within the capacity was found, `offsets` is empty, and
+/// bytes_needed is a capacity that is enough.
 struct Packed {
   std::vector<uint64_t> offsets;
   stw_pack_result result;
   uint64_t bytes_needed;
 };
-/// Gives buffers offsets so that those alive at the same time do not overlap.
+/// Gives buffers offsets so that buffers that are alive at the same time do not overlap.
 inline Packed pack(std::span<const stw_buffer_lifetime> lifetimes, const stw_pack_options& options = made<stw_pack_options>()) {
   Packed found{std::vector<uint64_t>(lifetimes.size()), made<stw_pack_result>(), 0};
   try {
@@ -461,34 +468,35 @@ class Dataset {
   detail::Owner<stw_dataset, stw_dataset_close> owned_;
 };
 
-/// Numbers of a batch, which it borrows.
+/// Numbers of a batch. They are borrowed.
 template <class Number>
 struct Rows {
   enum class Kind { none, rows, one_each };
   std::span<const Number> values = {};
-  size_t length = 0;   // of rows
+  size_t length = 0;   // of each row
   Kind kind = Kind::none;
 };
 /// (samples, tokens), row by row.
 inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) { return {values, length, Rows<int32_t>::Kind::rows}; }
 inline Rows<float> rows(std::span<const float> values, size_t length) { return {values, length, Rows<float>::Kind::rows}; }
-/// (samples): a number each.
+/// (samples): one number for each sample.
 inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values, 0, Rows<int32_t>::Kind::one_each}; }
 
-/// stw_batch: tokens, and either targets or labels; -100: no loss.
+/// stw_batch: tokens, and either targets or labels. -100 means no loss.
 struct Batch {
   Rows<int32_t> tokens;
-  Rows<int32_t> targets = {};     ///< the token that follows each
-  Rows<int32_t> labels = {};      ///< beside their tokens: the library shifts them; of a classifier of texts one_each()
-  Rows<int32_t> lengths = {};     ///< one_each(): of each sample the tokens that count
-  Rows<int32_t> positions = {};   ///< of each token in its document
+  Rows<int32_t> targets = {};     ///< the token that follows each token
+  Rows<int32_t> labels = {};      ///< in the places of their tokens; the library shifts them. For a classifier of texts: one_each()
+  Rows<int32_t> lengths = {};     ///< one_each(): how many tokens of each sample count
+  Rows<int32_t> positions = {};   ///< the position of each token in its document
   Rows<int32_t> token_types = {}; ///< each token's type, for models with token types
   Rows<float> weights = {};       ///< factors of the losses
-  Rows<float> reference = {};     ///< log-probabilities of the targets or labels, of plans for a preference against a reference
-  Rows<float> values = {};        ///< in place of labels, of models of STW_TASK_LABELS and STW_TASK_NUMBER: rows of as many as there are labels
+  Rows<float> reference = {};     ///< log-probabilities of the targets or labels, for preferences with a reference
+  Rows<float> values = {};        ///< instead of labels, for STW_TASK_LABELS and STW_TASK_NUMBER: (samples, labels)
 };
 
-/// A tensor in a trainer's memory, without a copy: valid until the trainer ends or is planned again.
+/// A view of a tensor in a trainer's memory, without a copy. It is valid until the trainer ends or is planned
+/// again.
 class View {
  public:
   explicit View(DLManagedTensorVersioned* exported) : owned_(reinterpret_cast<detail::ManagedTensor*>(exported)) {}
@@ -503,13 +511,13 @@ class View {
   bool is_fp32() const { return owned_->code == detail::floating && owned_->bits == 32; }
   bool is_bf16() const { return owned_->code == detail::bfloat; }
   bool is_fp16() const { return owned_->code == detail::floating && owned_->bits == 16; }
-  /// In the device's memory.
+  /// The address of the first element, in the device's memory.
   void* data() const { return static_cast<char*>(owned_->data) + owned_->byte_offset; }
-  /// Of fp32 in host memory; of anything else empty.
+  /// The numbers of an fp32 tensor in host memory; empty for other tensors.
   std::span<float> floats() const { return of<float>(is_fp32()); }
-  /// The bits of bf16 or fp16 in host memory; of anything else empty.
+  /// The bits of a bf16 or fp16 tensor in host memory; empty for other tensors.
   std::span<uint16_t> bits16() const { return of<uint16_t>(is_bf16() || is_fp16()); }
-  /// For what reads DLPack: its deleter is then the reader's to call.
+  /// Gives the tensor to a reader of DLPack, who has to call its deleter.
   DLManagedTensorVersioned* release() { return detail::as_dlpack(owned_.release()); }
 
  private:
@@ -526,12 +534,12 @@ class View {
   std::unique_ptr<detail::ManagedTensor, Deletes> owned_;
 };
 
-/// A model in an arena of the plan's bytes.
+/// A trainer: a model in an arena of the plan's bytes.
 class Trainer {
  public:
-  /// Between the last micro-step and the update; what it throws fails the step.
+  /// Called between the last micro-step and the update. Its exception fails the step.
   using Hook = std::function<void(const stw_gradients&)>;
-  /// Between two steps; false stops the run.
+  /// Called between two steps. A result of false stops the run.
   using Progress = std::function<bool(const stw_progress&)>;
 
   Trainer(Device& device, const Model& model, const Plan& plan, const stw_trainer_options& options = made<stw_trainer_options>()) : Trainer(device, model, plan, options, {}) {}
@@ -561,7 +569,7 @@ class Trainer {
   Trainer(Trainer&&) = default;
   Trainer& operator=(Trainer&& other) noexcept {
     if (this == &other) return *this;
-    owned_ = std::move(other.owned_);   // first: what it has ends before its device
+    owned_ = std::move(other.owned_);   // first, because the old trainer ends before its device
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
     labels_ = other.labels_;
@@ -574,7 +582,7 @@ class Trainer {
 
   stw_trainer* get() const noexcept { return owned_.get(); }
 
-  /// One update from a whole global batch.
+  /// Makes one optimizer step with a whole global batch.
   stw_step_result step(const Batch& batch, double learning_rate) {
     with(batch, learning_rate, [&](const stw_batch* given, stw_error* error) { return stw_trainer_step(get(), given, error); });
     auto result = made<stw_step_result>();
@@ -582,7 +590,8 @@ class Trainer {
     return result;
   }
 
-  /// Steps over a dataset. True: to the end; false: `progress` or cancel() stopped it. What `progress` throws, and what the hook does, leaves it.
+  /// Makes steps over a dataset. True: it went to the end. False: `progress` or cancel() stopped it.
+  /// Exceptions of `progress` and of the hook leave this call.
   bool run(Dataset& dataset, stw_run_options options, Progress progress = {}) {
     struct Told {
       Progress progress;
@@ -604,14 +613,15 @@ class Trainer {
     return false;
   }
 
-  /// The mean loss per target over so many global batches of the held-out part; progress() then has the accuracy of a classifier or a preference.
+  /// The mean loss per target over so many global batches of the held-out part. Afterwards progress() has the
+  /// accuracy of a classifier or a preference.
   double evaluate(Dataset& dataset, uint64_t batches) {
     double loss = 0;
     call([&](stw_error* error) { return stw_trainer_evaluate(get(), dataset.get(), batches, &loss, error); });
     return loss;
   }
 
-  /// At most `count` tokens that follow those of the prompt; the options say how.
+  /// At most `count` tokens that continue the prompt, drawn as the options say.
   std::vector<int32_t> generate(std::span<const int32_t> prompt, size_t count, stw_generate_options options = made<stw_generate_options>()) {
     if (count > sequence_)
       throw Error(STW_UNSUPPORTED_SHAPE, "generate: expected at most " + std::to_string(sequence_) + " tokens with the prompt, found " + std::to_string(count));
@@ -626,15 +636,15 @@ class Trainer {
     return out;
   }
 
-  /// Behind these tokens: of those that may follow, or of a classifier's labels.
+  /// The logits after these tokens: of the tokens that may follow, or of a classifier's labels.
   std::vector<float> logits(std::span<const int32_t> tokens) {
     std::vector<float> out(classes_);
     call([&](stw_error* error) { return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error); });
     return out;
   }
 
-  /// The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in
-  /// turn. token_types has a type for each token; empty: all are 0.
+  /// The logits of a classifier's labels, one row for each text. If tokens have labels: one row for each
+  /// token of each text in turn. token_types has a type for each token; empty: all are 0.
   std::vector<std::vector<float>> classify(const std::vector<std::vector<int32_t>>& texts, const std::vector<std::vector<int32_t>>& token_types = {}) {
     if (!token_types.empty() && token_types.size() != texts.size())
       throw Error(STW_BAD_ARGUMENT, "token_types: expected " + std::to_string(texts.size()) + " lists, found " + std::to_string(token_types.size()));
@@ -658,8 +668,9 @@ class Trainer {
     return rows;
   }
 
-  /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. Of a batch
-  /// without weights and reference: as reference of a step's they are those of the model from before.
+  /// The log-probability that the model, without dropout, gives every target of one or more samples. Each
+  /// value has the place of its target or label; places without a target hold 0. The batch has neither
+  /// weights nor a reference. The result can be the reference of later steps.
   std::vector<float> log_probabilities(const Batch& batch) {
     std::vector<float> out(batch.tokens.values.size());
     with(batch, 0, [&](const stw_batch* given, stw_error* error) { return stw_trainer_log_probabilities(get(), given, out.data(), out.size(), error); });
@@ -671,14 +682,14 @@ class Trainer {
     call([&](stw_error* error) { return stw_trainer_write_reference(get(), dataset.get(), path.string().c_str(), error); });
   }
 
-  /// Another budget from the next step on, with the same bits. Views end.
+  /// Changes the budget from the next step on, with the same bits. Views become invalid.
   Plan replan(uint64_t memory_bytes) {
     stw_plan* out = nullptr;
     call([&](stw_error* error) { return stw_trainer_replan(get(), memory_bytes, &out, error); });
     return Plan(out);
   }
 
-  /// Measures the device: a profile to plan with. For a trainer that has not stepped.
+  /// Measures the device and returns a profile for planning. Only for a trainer that has made no step.
   std::string calibrate() {
     std::string out(STW_PROFILE_BYTES, '\0');
     size_t size = 0;
@@ -686,25 +697,25 @@ class Trainer {
     out.resize(size);
     return out;
   }
-  /// Measures the same and writes it as a trace.
+  /// Measures a step in the same way and writes a trace.
   void timeline(const std::filesystem::path& path) {
     call([&](stw_error* error) { return stw_trainer_timeline(get(), path.string().c_str(), error); });
   }
 
-  /// From any thread: stops what is under way before its next micro-step, or else what comes next.
+  /// Stops the call in progress, within a step too, or else the next one. For any thread.
   void cancel() const noexcept { stw_trainer_cancel(get()); }
-  /// From any thread.
+  /// The state of the trainer. For any thread.
   stw_progress progress() const { return detail::info<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); }); }
-  /// Of a CUDA device.
+  /// The stream of a CUDA device.
   void* stream() const noexcept { return stw_trainer_stream(get()); }
 
-  /// By its index among Model::tensors(); STW_TENSOR_*.
+  /// A view of a tensor, by its index in Model::tensors(); `kind` is STW_TENSOR_*.
   View tensor(size_t index, uint32_t kind = STW_TENSOR_PARAMETER) {
     DLManagedTensorVersioned* out = nullptr;
     call([&](stw_error* error) { return stw_trainer_export_tensor(get(), index, kind, &out, error); });
     return View(out);
   }
-  /// Overwrites a parameter with as many values as it has.
+  /// Overwrites a parameter. The number of values must be the same.
   void set_tensor(size_t index, std::span<const float> values) {
     if (index >= shapes_.size()) throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": there are " + std::to_string(shapes_.size()));
     std::vector<int64_t> shape = shapes_[index];
@@ -717,14 +728,15 @@ class Trainer {
     call([&](stw_error* error) { return stw_trainer_import_tensor(get(), index, detail::as_dlpack(&given), error); });
   }
 
-  /// A checkpoint, which any budget may restore.
+  /// Writes a checkpoint, which can be restored with any budget.
   void save(const std::filesystem::path& path) {
     call([&](stw_error* error) { return stw_trainer_save(get(), path.string().c_str(), error); });
   }
   void restore(const std::filesystem::path& path) {
     call([&](stw_error* error) { return stw_trainer_restore(get(), path.string().c_str(), error); });
   }
-  /// What transformers, or of adapters PEFT, loads.
+  /// Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
+  /// PEFT.
   void export_model(const std::filesystem::path& folder) {
     call([&](stw_error* error) { return stw_trainer_export_model(get(), folder.string().c_str(), error); });
   }
@@ -747,7 +759,7 @@ class Trainer {
     return tensor;
   }
 
-  /// Calls with a batch as C has it.
+  /// Makes a call with the batch as a C struct.
   template <class Call>
   void with(const Batch& batch, double learning_rate, Call&& use) {
     std::vector<const char*> names;
@@ -786,7 +798,7 @@ class Trainer {
     call([&](stw_error* error) { return use(&given, error); });
   }
 
-  /// A call that may call the hook.
+  /// Makes a call that may run the gradient hook.
   template <class Call>
   void call(Call&& made) {
     try {

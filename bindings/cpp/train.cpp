@@ -1,7 +1,8 @@
-// From a model and a number of bytes to a trained model, in C++20: train TEXT [MODEL [STEPS [FOLDER]]]
+// Trains a model within a number of bytes, in C++20: train TEXT [MODEL [STEPS [FOLDER]]]
 //
-// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within one GiB, shows the plan,
-// trains, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file
+// TEXT within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that
+// transformers can load into FOLDER.
 //
 //   c++ -std=c++20 -I bindings/cpp train.cpp $(pkg-config --cflags --libs stowage)
 #include <cstdio>
@@ -13,7 +14,7 @@
 
 static void train(const char* text, const std::string& source, uint64_t steps, const std::filesystem::path& folder) {
   stowage::Model model(source);
-  stowage::Device device;   // a GPU where there is one, else the CPU
+  stowage::Device device;   // a GPU if there is one, else the CPU
   auto of_plan = stowage::made<stw_plan_options>();
   of_plan.memory_bytes = 1ull << 30;
   of_plan.global_batch = 8;
@@ -27,7 +28,8 @@ static void train(const char* text, const std::string& source, uint64_t steps, c
   of_data.sequence = 64;
   stowage::Dataset data(of_data);
 
-  stowage::Trainer trainer(device, model, plan);   // allocates exactly the plan's arena; nothing after it
+  // allocates exactly the plan's arena; the run allocates nothing else
+  stowage::Trainer trainer(device, model, plan);
   auto of_run = stowage::made<stw_run_options>();
   of_run.until = steps;
   of_run.learning_rate = 1e-3;
@@ -49,7 +51,8 @@ int main(int argc, char** argv) {
     train(argv[1], argc > 2 ? argv[2] : "nano", argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100, argc > 4 ? argv[4] : ".");
     return 0;
   } catch (const stowage::OverBudget& error) {
-    if (error.plan()) std::fputs(error.plan()->report().c_str(), stderr);   // tells why, and what would fit
+    // says why it does not fit, and what would
+    if (error.plan()) std::fputs(error.plan()->report().c_str(), stderr);
     std::fprintf(stderr, "train: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train: %s\n", error.what());

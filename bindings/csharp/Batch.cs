@@ -23,7 +23,7 @@ namespace Stowage
             return values == null ? null : new Rows<T>(values, values.GetLength(0), values.GetLength(1));
         }
 
-        /// <summary>(samples): a number each.</summary>
+        /// <summary>(samples): one number for each sample.</summary>
         public static implicit operator Rows<T>(T[] values)
         {
             return values == null ? null : new Rows<T>(values, values.Length);
@@ -43,36 +43,39 @@ namespace Stowage
         }
     }
 
-    /// <summary>stw_batch: tokens, and either Targets or Labels; −100: no loss.</summary>
+    /// <summary>stw_batch: tokens, and either Targets or Labels. −100 means no loss.</summary>
     public sealed class Batch
     {
         /// <summary>(samples, tokens)</summary>
         public Rows<int> Tokens { get; set; }
-        /// <summary>The token that follows each.</summary>
+        /// <summary>The token that follows each token.</summary>
         public Rows<int> Targets { get; set; }
-        /// <summary>Beside their tokens: the library shifts them. Of a classifier one for each sample.</summary>
+        /// <summary>In the places of their tokens; the library shifts them. For a classifier: one label for
+        /// each sample.</summary>
         public Rows<int> Labels { get; set; }
-        /// <summary>Of each sample the tokens that count.</summary>
+        /// <summary>How many tokens of each sample count.</summary>
         public Rows<int> Lengths { get; set; }
-        /// <summary>Of each token in its document.</summary>
+        /// <summary>The position of each token in its document.</summary>
         public Rows<int> Positions { get; set; }
         /// <summary>Each token's type, for models with token types.</summary>
         public Rows<int> TokenTypes { get; set; }
         /// <summary>Factors of the losses.</summary>
         public Rows<float> Weights { get; set; }
-        /// <summary>Log-probabilities of the targets or labels, of plans for a preference against a reference.</summary>
+        /// <summary>Log-probabilities of the targets or labels, for preferences with a reference.</summary>
         public Rows<float> Reference { get; set; }
-        /// <summary>In place of Labels, of models of the tasks Labels and Number: (samples, labels).</summary>
+        /// <summary>Instead of Labels, for models of the tasks Labels and Number: (samples,
+        /// labels).</summary>
         public Rows<float> Values { get; set; }
 
-        /// <summary>Of a language model: every token is to be predicted from those before it in its row.</summary>
+        /// <summary>For a language model: every token is predicted from the tokens before it in its
+        /// row.</summary>
         public static Batch OfTokens(Rows<int> tokens)
         {
             return new Batch { Tokens = tokens, Labels = tokens };
         }
     }
 
-    /// <summary>A batch as C has it: its arrays stay where they are until it is disposed of.</summary>
+    /// <summary>A batch as a C struct. Its arrays are pinned until it is disposed of.</summary>
     internal sealed unsafe class GivenBatch : IDisposable
     {
         private const int Most = 9;

@@ -5,10 +5,9 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>
-    /// A call of a trainer that computes, for one thread at a time. A token stops it, and nothing after it: where the call was
-    /// over by then, the cancel that waits for the next one is taken back. What callbacks threw goes on from here.
-    /// </summary>
+    /// <summary>A call that computes with a trainer, for one thread at a time. A cancellation token stops
+    /// this call and no later one: if the call was over before, the cancel that waits for the next call is
+    /// taken back. Exceptions of callbacks leave this call.</summary>
     internal sealed unsafe class Call : IDisposable
     {
         private readonly Trainer of;
@@ -39,14 +38,15 @@ namespace Stowage
             get { return (stw_trainer*)held.Pointer; }
         }
 
-        /// <summary>On any thread, at the latest before the registration's end returns.</summary>
+        /// <summary>Called on any thread, at the latest before the registration's Dispose returns.</summary>
         private void Ask()
         {
             isAsked = true;
             stw_trainer_cancel(Trainer);
         }
 
-        /// <summary>Throws what became of it, if that is no success. A run that progress or a cancel stopped is one for `carrier`, whose progress it is.</summary>
+        /// <summary>Throws if the call failed. A run that `carrier`'s progress callback or a cancel stopped
+        /// counts as a success.</summary>
         public int End(int status, stw_error* error, Carrier carrier = null)
         {
             registration.Dispose();
@@ -62,7 +62,8 @@ namespace Stowage
             return status;
         }
 
-        /// <summary>By a call that would compute one token, if nothing was left to stop it.</summary>
+        /// <summary>Takes the cancel back with a call that would compute one token if there were no
+        /// cancel.</summary>
         private void TakeBack()
         {
             int token = 0;

@@ -6,10 +6,9 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>
-    /// What a callback's user pointer leads to. Whoever may be called through it keeps it, and it keeps nobody: so what was forgotten together with its
-    /// own callbacks can end, in which they are still called.
-    /// </summary>
+    /// <summary>The target of a callback's user pointer. The object that may call the callback keeps this
+    /// target alive, and the target keeps no such object alive. So an object that was forgotten together with
+    /// its callbacks can end, and they can still be called while it ends.</summary>
     internal abstract unsafe class Callee
     {
         private GCHandle handle;
@@ -24,7 +23,7 @@ namespace Stowage
             get { return (void*)GCHandle.ToIntPtr(handle); }
         }
 
-        /// <summary>After the last call.</summary>
+        /// <summary>Ends it after the last call.</summary>
         public void End()
         {
             if (handle.IsAllocated)
@@ -36,19 +35,21 @@ namespace Stowage
             return (T)GCHandle.FromIntPtr((IntPtr)user).Target;
         }
 
-        /// <summary>What a callback was told, by a library that may be older than this and know less: the rest stays zero. It begins with its size.</summary>
+        /// <summary>Copies a callback's argument, which begins with its size. An older library may know fewer
+        /// fields: the rest stays zero.</summary>
         protected static void Copy(void* told, void* to, int bytes)
         {
             Buffer.MemoryCopy(told, to, bytes, Math.Min(*(uint*)told, (uint)bytes));
         }
     }
 
-    /// <summary>A callee whose exceptions go on from the call in which it was called: none may cross C's frames.</summary>
+    /// <summary>A callee whose exceptions leave the call in which it was called, because no exception may
+    /// cross C's frames.</summary>
     internal abstract class Carrier : Callee
     {
         private ExceptionDispatchInfo failed;
 
-        /// <summary>0, or 1 where it has failed.</summary>
+        /// <summary>0, or 1 if the call failed.</summary>
         protected int Guard(Func<bool> call)
         {
             try
@@ -70,10 +71,10 @@ namespace Stowage
         }
     }
 
-    /// <summary>What a device calls.</summary>
+    /// <summary>The callbacks of a device.</summary>
     internal sealed unsafe class HostCalls : Callee
     {
-        // C keeps their addresses; the runtime keeps what a static field has.
+        // C keeps the addresses of the delegates, and static fields keep the delegates alive.
         private static readonly stw_log_fn OfLog = OnLog;
         private static readonly stw_allocate_fn OfAllocate = OnAllocate;
         private static readonly stw_release_fn OfRelease = OnRelease;
@@ -94,7 +95,7 @@ namespace Stowage
             executor = options.Executor;
         }
 
-        /// <summary>What allocating threw last.</summary>
+        /// <summary>The last exception of Allocate.</summary>
         public Exception Take()
         {
             return Interlocked.Exchange(ref failed, null);
@@ -126,7 +127,7 @@ namespace Stowage
             {
                 Of<HostCalls>(user).log((LogLevel)level, Texts.Read(component), Texts.Read(message));
             }
-            catch (Exception)   // which is nobody's
+            catch (Exception)   // no caller could receive it
             {
             }
         }
@@ -170,7 +171,7 @@ namespace Stowage
         }
     }
 
-    /// <summary>A trainer's gradient hook.</summary>
+    /// <summary>The gradient hook of a trainer.</summary>
     internal sealed unsafe class HookCalls : Carrier
     {
         private static readonly stw_gradient_fn OfHook = OnHook;
@@ -216,7 +217,8 @@ namespace Stowage
         }
     }
 
-    /// <summary>A run's progress. The library asks after every step, so that a token is heard there.</summary>
+    /// <summary>The progress callback of a run. The library calls it after every step, so that a cancellation
+    /// token is checked there.</summary>
     internal sealed unsafe class ProgressCalls : Carrier
     {
         private static readonly stw_progress_fn OfProgress = OnProgress;

@@ -1,13 +1,13 @@
 using System;
 using static Stowage.Abi;
 
-// Numbers of the API that have names. A newer library may tell others, which have none here.
+// Constants of the API. A newer library may give numbers that have no name here.
 namespace Stowage
 {
-    /// <summary>Where to compute.</summary>
+    /// <summary>The kind of device.</summary>
     public enum Backend : uint
     {
-        /// <summary>CUDA where there is one, else the CPU.</summary>
+        /// <summary>CUDA if there is a CUDA device, else the CPU.</summary>
         Auto = STW_BACKEND_AUTO,
         /// <summary>STW_BACKEND_CPU</summary>
         Cpu = STW_BACKEND_CPU,
@@ -15,7 +15,7 @@ namespace Stowage
         Cuda = STW_BACKEND_CUDA,
     }
 
-    /// <summary>Which messages are told: those of a level and of all before it.</summary>
+    /// <summary>The messages that are logged: those of this level and of all levels before it.</summary>
     public enum LogLevel : uint
     {
         /// <summary>STW_LOG_ERROR</summary>
@@ -26,7 +26,7 @@ namespace Stowage
         Info = STW_LOG_INFO,
     }
 
-    /// <summary>Instructions of a CPU. No bit depends on them.</summary>
+    /// <summary>Instruction sets of a CPU. No trained bit depends on them.</summary>
     public enum Isa : uint
     {
         /// <summary>The widest that runs here.</summary>
@@ -41,7 +41,7 @@ namespace Stowage
         Neon = STW_ISA_NEON,
     }
 
-    /// <summary>What activations, and the weights that products read, are stored as.</summary>
+    /// <summary>The format in which activations are stored, and the weights that products read.</summary>
     public enum Precision : uint
     {
         /// <summary>fp32 on the CPU, bf16 elsewhere.</summary>
@@ -54,7 +54,7 @@ namespace Stowage
         Fp16 = STW_PRECISION_FP16,
     }
 
-    /// <summary>The rule of updates.</summary>
+    /// <summary>The optimizer.</summary>
     public enum Optimizer : uint
     {
         /// <summary>STW_OPTIMIZER_ADAMW</summary>
@@ -63,7 +63,7 @@ namespace Stowage
         Sgd = STW_OPTIMIZER_SGD,
         /// <summary>STW_OPTIMIZER_LION</summary>
         Lion = STW_OPTIMIZER_LION,
-        /// <summary>Of the matrices of blocks; all else gets AdamW.</summary>
+        /// <summary>For the matrices of blocks; AdamW updates all other parameters.</summary>
         Muon = STW_OPTIMIZER_MUON,
         /// <summary>STW_OPTIMIZER_ADAFACTOR</summary>
         Adafactor = STW_OPTIMIZER_ADAFACTOR,
@@ -72,7 +72,7 @@ namespace Stowage
     /// <summary>Bits of the optimizer's states.</summary>
     public enum States : uint
     {
-        /// <summary>32 unless that does not fit or costs too much.</summary>
+        /// <summary>32, unless that does not fit or costs too much speed.</summary>
         Auto = STW_STATES_AUTO,
         /// <summary>STW_STATES_32</summary>
         Bits32 = STW_STATES_32,
@@ -80,18 +80,18 @@ namespace Stowage
         Bits8 = STW_STATES_8,
     }
 
-    /// <summary>What bf16 keeps of a trained parameter's fp32 value.</summary>
+    /// <summary>How bf16 keeps the fp32 value of a trained parameter.</summary>
     public enum Master : uint
     {
-        /// <summary>All of it.</summary>
+        /// <summary>All 32 bits.</summary>
         Exact = STW_MASTER_EXACT,
         /// <summary>24 bits.</summary>
         Split8 = STW_MASTER_SPLIT8,
-        /// <summary>The bf16 value alone, rounded at random.</summary>
+        /// <summary>Only the bf16 value, rounded at random.</summary>
         Stochastic = STW_MASTER_STOCHASTIC,
     }
 
-    /// <summary>What the matrices of blocks sum their gradients up in.</summary>
+    /// <summary>The format in which the gradients of the blocks' matrices are summed.</summary>
     public enum GradientPrecision : uint
     {
         /// <summary>STW_GRADIENTS_FP32</summary>
@@ -100,24 +100,25 @@ namespace Stowage
         Bf16 = STW_GRADIENTS_BF16,
     }
 
-    /// <summary>In which order products add up, and by whose code.</summary>
+    /// <summary>The kernels that compute matrix products, which differ in the order in which they
+    /// add.</summary>
     public enum Kernels : uint
     {
         /// <summary>STW_KERNELS_AUTO</summary>
         Auto = STW_KERNELS_AUTO,
-        /// <summary>The one order that all devices share.</summary>
+        /// <summary>One order that all devices share.</summary>
         Portable = STW_KERNELS_PORTABLE,
-        /// <summary>That of tensor cores.</summary>
+        /// <summary>The order of the tensor cores.</summary>
         Tensor = STW_KERNELS_TENSOR,
         /// <summary>NVIDIA's library.</summary>
         CublasLt = STW_KERNELS_CUBLASLT,
-        /// <summary>Of H100 and H200.</summary>
+        /// <summary>For H100 and H200.</summary>
         Wgmma = STW_KERNELS_WGMMA,
-        /// <summary>NVIDIA's library, and wgmma for what it does not compute.</summary>
+        /// <summary>NVIDIA's library, and wgmma for products that it does not support.</summary>
         CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA,
     }
 
-    /// <summary>Whose attention it is.</summary>
+    /// <summary>The implementation of attention.</summary>
     public enum Attention : uint
     {
         /// <summary>STW_ATTENTION_OWN</summary>
@@ -126,10 +127,10 @@ namespace Stowage
         Cudnn = STW_ATTENTION_CUDNN,
     }
 
-    /// <summary>What frozen matrices below adapters are stored as.</summary>
+    /// <summary>The format in which frozen matrices under adapters are stored.</summary>
     public enum Quantize : uint
     {
-        /// <summary>As the model's files have them.</summary>
+        /// <summary>The format of the model's files.</summary>
         Auto = STW_QUANTIZE_AUTO,
         /// <summary>STW_QUANTIZE_NONE</summary>
         None = STW_QUANTIZE_NONE,
@@ -139,7 +140,7 @@ namespace Stowage
         Int8 = STW_QUANTIZE_INT8,
     }
 
-    /// <summary>What is learned: every target by itself, or which of two answers is the better one.</summary>
+    /// <summary>The training objective: every target by itself, or the better one of two answers.</summary>
     public enum Preference : uint
     {
         /// <summary>STW_PREFERENCE_NONE</summary>
@@ -154,10 +155,11 @@ namespace Stowage
         Orpo = STW_PREFERENCE_ORPO,
     }
 
-    /// <summary>What a model is trained for.</summary>
+    /// <summary>The task that a model is trained for.</summary>
     public enum TrainingTask : uint
     {
-        /// <summary>As the config says; with labels, of a model without any: Label.</summary>
+        /// <summary>The task of the config; Label if a number of labels is set and the config has no
+        /// labels.</summary>
         Automatic = STW_TASK_AUTOMATIC,
         /// <summary>The token that follows each token.</summary>
         LanguageModel = STW_TASK_LANGUAGE_MODEL,
@@ -193,7 +195,7 @@ namespace Stowage
         Full = STW_RECOMPUTE_FULL,
     }
 
-    /// <summary>What the bytes of a dataset's file are.</summary>
+    /// <summary>The content of a dataset's file.</summary>
     public enum Tokenizer : uint
     {
         /// <summary>Ids of .bin files, else bytes.</summary>
@@ -207,7 +209,7 @@ namespace Stowage
     /// <summary>How ids are stored, all little-endian.</summary>
     public enum TokenType : uint
     {
-        /// <summary>uint16, or uint32 where the vocabulary exceeds 65,536.</summary>
+        /// <summary>uint16, or uint32 if the vocabulary exceeds 65,536.</summary>
         Auto = STW_TOKEN_TYPE_AUTO,
         /// <summary>STW_TOKEN_TYPE_UINT16</summary>
         UInt16 = STW_TOKEN_TYPE_UINT16,
@@ -219,7 +221,7 @@ namespace Stowage
         Int64 = STW_TOKEN_TYPE_INT64,
     }
 
-    /// <summary>The learning rate's course after the warm-up.</summary>
+    /// <summary>The course of the learning rate after the warm-up.</summary>
     public enum Schedule : uint
     {
         /// <summary>STW_SCHEDULE_COSINE</summary>
@@ -234,16 +236,16 @@ namespace Stowage
         InverseRoot = STW_SCHEDULE_INVERSE_ROOT,
     }
 
-    /// <summary>What happens where a loss or gradient is not finite.</summary>
+    /// <summary>What a step does if its loss or gradient is not finite.</summary>
     public enum NonFinite : uint
     {
         /// <summary>The step updates nothing.</summary>
         Skip = STW_NON_FINITE_SKIP,
-        /// <summary>It fails.</summary>
+        /// <summary>The step fails.</summary>
         Stop = STW_NON_FINITE_STOP,
     }
 
-    /// <summary>What a trainer is doing.</summary>
+    /// <summary>The activity of a trainer.</summary>
     public enum Phase : uint
     {
         /// <summary>STW_PHASE_IDLE</summary>
@@ -260,7 +262,7 @@ namespace Stowage
         Calibrate = STW_PHASE_CALIBRATE,
     }
 
-    /// <summary>What long call is under way.</summary>
+    /// <summary>The kind of long call in progress.</summary>
     public enum Work : uint
     {
         /// <summary>STW_WORK_NONE</summary>
@@ -287,7 +289,7 @@ namespace Stowage
         Export = STW_WORK_EXPORT,
     }
 
-    /// <summary>What is counted of it.</summary>
+    /// <summary>The unit of its progress.</summary>
     public enum Unit : uint
     {
         /// <summary>STW_UNIT_NONE</summary>
@@ -300,7 +302,7 @@ namespace Stowage
         Samples = STW_UNIT_SAMPLES,
     }
 
-    /// <summary>Why a step updated nothing.</summary>
+    /// <summary>The reason why a step updated nothing.</summary>
     public enum SkipReason : uint
     {
         /// <summary>STW_SKIP_NONE</summary>
@@ -316,28 +318,28 @@ namespace Stowage
     /// <summary>Pictures of a plan.</summary>
     public enum Picture : uint
     {
-        /// <summary>The arena.</summary>
+        /// <summary>A picture of the arena.</summary>
         Svg = STW_PICTURE_SVG,
-        /// <summary>A page with it, and the decisions.</summary>
+        /// <summary>A page with that picture and the decisions.</summary>
         Html = STW_PICTURE_HTML,
-        /// <summary>Its buffers as a table.</summary>
+        /// <summary>The buffers as a table.</summary>
         Csv = STW_PICTURE_CSV,
     }
 
-    /// <summary>What a search for offsets has found.</summary>
+    /// <summary>The answer of a search for offsets.</summary>
     public enum PackAnswer : uint
     {
         /// <summary>No placement is lower.</summary>
         Optimal = STW_PACK_OPTIMAL,
-        /// <summary>Within the capacity; without one perhaps not the lowest.</summary>
+        /// <summary>Within the capacity. Without a capacity: perhaps not the lowest placement.</summary>
         Fits = STW_PACK_FITS,
-        /// <summary>Proven: none is within the capacity.</summary>
+        /// <summary>Proven: no placement is within the capacity.</summary>
         Impossible = STW_PACK_IMPOSSIBLE,
-        /// <summary>None was found, and none was ruled out.</summary>
+        /// <summary>No placement was found, but one may exist.</summary>
         Unknown = STW_PACK_UNKNOWN,
     }
 
-    /// <summary>Which of a parameter's tensors.</summary>
+    /// <summary>The kinds of tensors of a parameter.</summary>
     public enum TensorKind : uint
     {
         /// <summary>STW_TENSOR_PARAMETER</summary>
@@ -350,7 +352,7 @@ namespace Stowage
         SecondMoment = STW_TENSOR_SECOND_MOMENT,
     }
 
-    /// <summary>Of a token, in a file of marks: a byte for each.</summary>
+    /// <summary>Marks of a token, in a file of marks with one byte for each token.</summary>
     [Flags]
     public enum Marks : byte
     {
@@ -360,19 +362,19 @@ namespace Stowage
         Target = (byte)STW_MARK_TARGET,
         /// <summary>A document begins with it.</summary>
         Begin = (byte)STW_MARK_BEGIN,
-        /// <summary>It belongs to its document's second text, and its type is 1.</summary>
+        /// <summary>The token belongs to the second text of its document, and its token type is 1.</summary>
         Second = (byte)STW_MARK_SECOND,
     }
 
-    /// <summary>What a token of a vocabulary is to a masked language model.</summary>
+    /// <summary>Kinds of tokens for a masked language model.</summary>
     [Flags]
     public enum TokenKinds : byte
     {
         /// <summary>Neither.</summary>
         None = 0,
-        /// <summary>It is never hidden.</summary>
+        /// <summary>The token is special, and never hidden.</summary>
         Special = (byte)STW_TOKEN_SPECIAL,
-        /// <summary>It goes on with the word of the token before.</summary>
+        /// <summary>The token continues the word of the token before.</summary>
         Continues = (byte)STW_TOKEN_CONTINUES,
     }
 }

@@ -8,13 +8,13 @@ namespace Stowage
     {
         /// <summary>Auto: ids of .bin files, else bytes.</summary>
         public Tokenizer Tokenizer { get; set; }
-        /// <summary>Of ids; Auto refuses a file whose numbers look like those of another type.</summary>
+        /// <summary>The type of ids. Auto refuses a file whose numbers look like another type.</summary>
         public TokenType TokenType { get; set; }
         /// <summary>Every id must be smaller.</summary>
         public long Vocabulary { get; set; }
         /// <summary>Tokens of a sample.</summary>
         public long Sequence { get; set; }
-        /// <summary>Of the windows; null: 1337.</summary>
+        /// <summary>Chooses the windows of tokens; null: 1337.</summary>
         public ulong? Seed { get; set; }
         /// <summary>The token that ends a document; for plans with Positions.</summary>
         public long? DocumentEnd { get; set; }
@@ -24,29 +24,30 @@ namespace Stowage
         public string Labels { get; set; }
         /// <summary>With Labels: how many the model has.</summary>
         public long LabelCount { get; set; }
-        /// <summary>The model's, with Labels; Automatic: Label.</summary>
+        /// <summary>With Labels: the task of the model; Automatic: Label.</summary>
         public TrainingTask Task { get; set; }
-        /// <summary>Share of the tokens that is held out, from the end on; null: 0.1.</summary>
+        /// <summary>Share of the tokens, at the end of the file, that is held out; null: 0.1.</summary>
         public double? HeldOut { get; set; }
         /// <summary>For plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn.</summary>
         public bool Pairs { get; set; }
-        /// <summary>With Pairs: what <see cref="Trainer.WriteReference"/> wrote.</summary>
+        /// <summary>With Pairs: the file that <see cref="Trainer.WriteReference"/> wrote.</summary>
         public string Reference { get; set; }
         /// <summary>For masked language models: the share of tokens that are hidden; 0: none.</summary>
         public double MaskRate { get; set; }
-        /// <summary>What hidden tokens become.</summary>
+        /// <summary>The token that hidden tokens become.</summary>
         public long MaskToken { get; set; }
-        /// <summary>Of each token of the vocabulary; null: all are None.</summary>
+        /// <summary>The kinds of each token of the vocabulary; null: all are None.</summary>
         public TokenKinds[] TokenKinds { get; set; }
         /// <summary>With TokenKinds: whole words are hidden.</summary>
         public bool MaskWholeWords { get; set; }
-        /// <summary>Without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end.</summary>
+        /// <summary>Evaluations cover the whole held-out part, in consecutive windows. Excludes Marks and
+        /// MaskRate.</summary>
         public bool InOrder { get; set; }
-        /// <summary>Of the opening.</summary>
+        /// <summary>Reports and cancels the opening.</summary>
         public Watch Watch { get; set; }
     }
 
-    /// <summary>What is known of a file of tokens.</summary>
+    /// <summary>The numbers of tokens and samples of a dataset.</summary>
     public sealed class DatasetInfo
     {
         internal DatasetInfo(stw_dataset_info told)
@@ -59,15 +60,15 @@ namespace Stowage
             ContentHash = told.content_hash;
         }
 
-        /// <summary>What its bytes are.</summary>
+        /// <summary>The content of the file.</summary>
         public Tokenizer Tokenizer { get; }
-        /// <summary>That are trained on.</summary>
+        /// <summary>Tokens that are trained on.</summary>
         public long TrainingTokens { get; }
-        /// <summary>That are held out.</summary>
+        /// <summary>Tokens that are held out.</summary>
         public long EvaluationTokens { get; }
-        /// <summary>With marks: that hold every document of the part once; else 0.</summary>
+        /// <summary>With marks: how many samples hold every document of the part once; else 0.</summary>
         public long TrainingSamples { get; }
-        /// <summary>With marks: that hold every document of the part once; else 0.</summary>
+        /// <summary>With marks: how many samples hold every document of the part once; else 0.</summary>
         public long EvaluationSamples { get; }
         /// <summary>XXH3 of the files of tokens, marks and labels.</summary>
         public ulong ContentHash { get; }
@@ -76,8 +77,9 @@ namespace Stowage
     /// <summary>A file of tokens, read window by window. For several trainers, one after the other.</summary>
     public sealed unsafe class Dataset : NativeObject
     {
-        /// <summary>Opens text, or little-endian ids of the options' TokenType.</summary>
-        /// <exception cref="StowageException">IOError; Corrupt, saying where; BadState for a reference of other tokens</exception>
+        /// <summary>Opens text, or little-endian ids of the type TokenType of the options.</summary>
+        /// <exception cref="StowageException">IOError; Corrupt, which says where; BadState for a reference
+        /// for other tokens</exception>
         public Dataset(string path, DatasetOptions options)
         {
             Own((IntPtr)Open(Numbers.Given(path, nameof(path)), Numbers.Given(options, nameof(options))), pointer => stw_dataset_close((stw_dataset*)pointer));
@@ -121,7 +123,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>What is known of it.</summary>
+        /// <summary>The numbers of tokens and samples.</summary>
         public DatasetInfo Info
         {
             get

@@ -4,56 +4,58 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>The host's memory for arenas. What Allocate throws is the cause (InnerException) of OutOfMemory; what Release throws is dropped.</summary>
+    /// <summary>The host's memory for arenas. An exception of Allocate becomes the cause (InnerException) of
+    /// OutOfMemory. An exception of Release is dropped.</summary>
     public interface IMemory
     {
-        /// <summary>
-        /// At least so many bytes at a multiple of the alignment, that nobody else uses until they are released; or zero. Of a CUDA device its memory, in
-        /// the order of the stream, which is <see cref="DeviceOptions.Stream"/>.
-        /// </summary>
+        /// <summary>Returns at least so many bytes at a multiple of the alignment, or zero. No other code
+        /// uses them until they are released. On a CUDA device they are memory of the device, in the order of
+        /// the stream, which is <see cref="DeviceOptions.Stream"/>.</summary>
         IntPtr Allocate(long bytes, long alignment, IntPtr stream);
-        /// <summary>What Allocate returned, from any thread.</summary>
+        /// <summary>Frees memory that Allocate returned. Any thread may call it.</summary>
         void Release(IntPtr memory, long bytes, IntPtr stream);
     }
 
     /// <summary>The host's threads.</summary>
     public interface IExecutor
     {
-        /// <summary>
-        /// Calls task(i) once for every i in [0, tasks), at most <see cref="DeviceOptions.Threads"/> of them at the same time, and returns when all have
-        /// returned. An exception ends the process: nobody would know which tasks still run.
-        /// </summary>
+        /// <summary>Calls task(i) once for every i in [0, tasks), at most <see cref="DeviceOptions.Threads"/>
+        /// of them at the same time, and returns when all have returned. An exception ends the process,
+        /// because tasks may still be running.</summary>
         void Run(int tasks, Action<int> task);
     }
 
     /// <summary>stw_device_options.</summary>
     public sealed class DeviceOptions
     {
-        /// <summary>CUDA where there is one, else the CPU, unless it is said here.</summary>
+        /// <summary>Where to compute. Auto: CUDA if there is a CUDA device, else the CPU.</summary>
         public Backend Backend { get; set; }
-        /// <summary>Of several CUDA devices.</summary>
+        /// <summary>The number of the CUDA device, if there are several.</summary>
         public int Ordinal { get; set; }
-        /// <summary>CPU: threads that compute; 0: one for each processor. CUDA: that draw weights or quantize.</summary>
+        /// <summary>CPU: threads that compute; 0: one for each processor. CUDA: threads that draw weights or
+        /// quantize.</summary>
         public int Threads { get; set; }
         /// <summary>CPU: which instructions.</summary>
         public Isa Isa { get; set; }
-        /// <summary>What is told and kept.</summary>
+        /// <summary>The messages that are logged and kept.</summary>
         public LogLevel LogLevel { get; set; } = LogLevel.Warning;
-        /// <summary>Is told level, component and message on the thread that calls, perhaps the runtime's. What it throws is dropped.</summary>
+        /// <summary>Receives level, component and message, on the thread that calls, which may be a thread of
+        /// the runtime. Its exceptions are dropped.</summary>
         public Action<LogLevel, string, string> Log { get; set; }
-        /// <summary>null: the library's own.</summary>
+        /// <summary>The host's memory for arenas; null: the library allocates.</summary>
         public IMemory Memory { get; set; }
-        /// <summary>null: threads of the library's that sleep when idle.</summary>
+        /// <summary>null: the library's own threads, which sleep when they are idle.</summary>
         public IExecutor Executor { get; set; }
-        /// <summary>CUDA: a stream of the device's primary context, for as long as the device and its trainers are open; zero: one of the library's.</summary>
+        /// <summary>CUDA: a stream of the device's primary context, which must live as long as the device and
+        /// its trainers are open; zero: the library makes one.</summary>
         public IntPtr Stream { get; set; }
-        /// <summary>CUDA: the path of a libcublasLt.so.13; null: what the system finds.</summary>
+        /// <summary>CUDA: the path of a libcublasLt.so.13; null: the one that the system finds.</summary>
         public string CublasLt { get; set; }
-        /// <summary>CUDA: the path of a libcudnn.so.9; null: what the system finds.</summary>
+        /// <summary>CUDA: the path of a libcudnn.so.9; null: the one that the system finds.</summary>
         public string Cudnn { get; set; }
     }
 
-    /// <summary>What is known of a device.</summary>
+    /// <summary>The description of a device.</summary>
     public sealed unsafe class DeviceInfo
     {
         internal DeviceInfo(stw_device_info told)
@@ -74,9 +76,10 @@ namespace Stowage
         public Backend Backend { get; }
         /// <summary>Bytes.</summary>
         public long MemoryTotal { get; }
-        /// <summary>Bytes that are available now; of a CUDA device that is not open 0.</summary>
+        /// <summary>Bytes that are available now; 0 for a CUDA device that is not open.</summary>
         public long MemoryFree { get; }
-        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts.</summary>
+        /// <summary>CUDA: bytes that the open device's context already takes out of a plan's
+        /// reserve.</summary>
         public long MemoryReserved { get; }
         /// <summary>CUDA: compute capability.</summary>
         public int ComputeMajor { get; }
@@ -86,9 +89,9 @@ namespace Stowage
         public int Threads { get; }
         /// <summary>CPU.</summary>
         public Isa Isa { get; }
-        /// <summary>As the system has it.</summary>
+        /// <summary>The name that the system gives it.</summary>
         public string Name { get; }
-        /// <summary>What <see cref="PlanOptions.Device"/> takes.</summary>
+        /// <summary>The name for <see cref="PlanOptions.Device"/>.</summary>
         public string Profile { get; }
     }
 
@@ -102,15 +105,15 @@ namespace Stowage
             Name = Texts.Read(told.name, 64);
         }
 
-        /// <summary>Its number.</summary>
+        /// <summary>The process number.</summary>
         public long Process { get; }
-        /// <summary>That it holds.</summary>
+        /// <summary>The bytes that it holds.</summary>
         public long Bytes { get; }
-        /// <summary>Of the program; "" where that is unknown.</summary>
+        /// <summary>The name of the program; "" if it is unknown.</summary>
         public string Name { get; }
     }
 
-    /// <summary>What <see cref="DeviceOptions.Log"/> is told.</summary>
+    /// <summary>A message for <see cref="DeviceOptions.Log"/>.</summary>
     public sealed unsafe class LogMessage
     {
         internal LogMessage(stw_log_message told)
@@ -121,13 +124,13 @@ namespace Stowage
             Text = Texts.Read(told.text, 224);
         }
 
-        /// <summary>How bad it is.</summary>
+        /// <summary>The level of the message.</summary>
         public LogLevel Level { get; }
         /// <summary>1, 2, … in the order they were written.</summary>
         public long Number { get; }
-        /// <summary>Who says so.</summary>
+        /// <summary>The part of the library that wrote it.</summary>
         public string Component { get; }
-        /// <summary>Cut where it is longer than the library keeps.</summary>
+        /// <summary>The text, cut to fit.</summary>
         public string Text { get; }
     }
 
@@ -135,7 +138,8 @@ namespace Stowage
     public sealed unsafe class Device : NativeObject
     {
         /// <summary>Opens one.</summary>
-        /// <exception cref="StowageException">Unsupported where this library or machine has no such backend or instruction set</exception>
+        /// <exception cref="StowageException">Unsupported if this library or machine has no such backend or
+        /// instruction set</exception>
         public Device(DeviceOptions options = null)
         {
             DeviceOptions asked = options ?? new DeviceOptions();
@@ -179,7 +183,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>What is known of it now.</summary>
+        /// <summary>The description of the device, with the memory that is free now.</summary>
         public DeviceInfo Info
         {
             get
@@ -191,7 +195,8 @@ namespace Stowage
             }
         }
 
-        /// <summary>The processes that hold memory of a CUDA device, the largest first, as far as the driver tells.</summary>
+        /// <summary>The processes that hold memory of a CUDA device, the largest first, as far as the driver
+        /// reports them.</summary>
         public IReadOnlyList<MemoryHolder> Holders()
         {
             var found = new List<MemoryHolder>();
@@ -202,7 +207,8 @@ namespace Stowage
             return found;
         }
 
-        /// <summary>The oldest message kept whose number is larger than `after`; null: there is none.</summary>
+        /// <summary>The oldest kept message whose number is larger than `after`; null if there is
+        /// none.</summary>
         public LogMessage NextLog(long after)
         {
             stw_log_message told = stw_log_message.Sized();
@@ -211,7 +217,7 @@ namespace Stowage
             return told.number == 0 ? null : new LogMessage(told);
         }
 
-        /// <summary>What can train here, the CPU first.</summary>
+        /// <summary>The devices that can train on this machine, the CPU first.</summary>
         public static IReadOnlyList<DeviceInfo> All()
         {
             var found = new List<DeviceInfo>();

@@ -47,7 +47,7 @@ namespace Stowage
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         private delegate void Deleter(DLManagedTensorVersioned* self);
 
-        /// <summary>A compact tensor of 32 bits an element in host memory, for the time of a call.</summary>
+        /// <summary>A compact tensor of 32-bit elements in host memory, for the duration of a call.</summary>
         public static DLManagedTensorVersioned Borrowed(IntPtr values, byte code, long* shape, int ndim)
         {
             var made = new DLManagedTensorVersioned { major = 1 };
@@ -59,7 +59,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>Gives back what the library exported.</summary>
+        /// <summary>Deletes a tensor that the library exported.</summary>
         public static void Delete(DLManagedTensorVersioned* exported)
         {
             if (exported->deleter != IntPtr.Zero)

@@ -3,7 +3,7 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>What the library answers instead of success: the codes of stowage.h.</summary>
+    /// <summary>The library's status codes, as in stowage.h.</summary>
     public enum Status
     {
         /// <summary>Success, which no exception has.</summary>
@@ -46,32 +46,33 @@ namespace Stowage
         Internal = STW_INTERNAL,
     }
 
-    /// <summary>What can be said of a <see cref="Status"/>.</summary>
+    /// <summary>Methods of <see cref="Status"/>.</summary>
     public static class StatusExtensions
     {
-        /// <summary>Such as "STW_OVER_BUDGET".</summary>
+        /// <summary>The name of the code, such as "STW_OVER_BUDGET".</summary>
         public static unsafe string Name(this Status status)
         {
             return Texts.Read(stw_status_name((int)status));
         }
 
-        /// <summary>Such as <see cref="Status.OutOfMemory"/> of <see cref="Status.OverBudget"/>.</summary>
+        /// <summary>The category of the code, such as <see cref="Status.OutOfMemory"/> for
+        /// <see cref="Status.OverBudget"/>.</summary>
         public static Status Category(this Status status)
         {
             return (Status)((int)status / 1000 * 1000);
         }
     }
 
-    /// <summary>A status, one line of text, and what else there is to know.</summary>
+    /// <summary>A failure: a status, one line of text, and details.</summary>
     public class StowageException : Exception
     {
-        /// <summary>What the library answered.</summary>
+        /// <summary>The code of the failure.</summary>
         public Status Status { get; }
         /// <summary>errno or cudaError_t, else 0.</summary>
         public int NativeCode { get; }
-        /// <summary>Where memory was missing, else 0.</summary>
+        /// <summary>Bytes, if there was too little memory; else 0.</summary>
         public long BytesNeeded { get; }
-        /// <summary>Where memory was missing, else 0.</summary>
+        /// <summary>Bytes, if there was too little memory; else 0.</summary>
         public long BytesAvailable { get; }
 
         internal StowageException(Status status, string text) : base($"{status.Name()}: {text}")
@@ -93,10 +94,12 @@ namespace Stowage
         }
     }
 
-    /// <summary>Nothing fits: <see cref="StowageException.BytesNeeded"/> says what would.</summary>
+    /// <summary>Nothing fits the budget. <see cref="StowageException.BytesNeeded"/> is a budget that
+    /// works.</summary>
     public sealed class OverBudgetException : StowageException
     {
-        /// <summary>Where a plan was asked for, the one that needs the least: it cannot be trained, but has a report, and what could be given up. Else null.</summary>
+        /// <summary>If planning failed: the plan that needs the least memory. It cannot be trained, but it
+        /// has a report and the settings that would help. Else null.</summary>
         public Plan Plan { get; }
 
         internal unsafe OverBudgetException(stw_error* error, Plan plan) : base(STW_OVER_BUDGET, error, null)
@@ -107,7 +110,8 @@ namespace Stowage
 
     internal static unsafe class Errors
     {
-        /// <summary>Throws what an entry returned and wrote, if that is no success, and what of the host's was the cause of it.</summary>
+        /// <summary>Throws if an entry failed: the status that it returned, the error that it wrote, and the
+        /// host's exception that caused it.</summary>
         public static void Check(int status, stw_error* error, Exception cause = null)
         {
             if (status == STW_OVER_BUDGET)
@@ -116,7 +120,7 @@ namespace Stowage
                 throw new StowageException(status, error, cause);
         }
 
-        /// <summary>Of an entry without an error.</summary>
+        /// <summary>The same for an entry that has no error argument.</summary>
         public static void Check(int status)
         {
             stw_error none = stw_error.Sized();

@@ -4,10 +4,10 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>
-    /// What a hook may change before the update, while it is called: adding up all of it over several trainers makes one step of the joint batch.
-    /// Numbers of a GPU are not read or written here (<see cref="Status.Unsupported"/>): their addresses are for who works in the order of its stream.
-    /// </summary>
+    /// <summary>The values that a hook may change while it is called, before the update. Adding up all of
+    /// them over several trainers makes one step of the joint batch. Numbers in a GPU's memory cannot be read
+    /// or written here (<see cref="Status.Unsupported"/>): use their addresses, in the order of the
+    /// stream.</summary>
     public sealed unsafe class Gradients
     {
         private readonly stw_gradients told;
@@ -24,59 +24,62 @@ namespace Stowage
             isOver = true;
         }
 
-        /// <summary>Whether they lie in host memory.</summary>
+        /// <summary>Whether the gradients are in host memory.</summary>
         public bool OnHost { get; }
-        /// <summary>Numbers, holes included, which are to be ignored.</summary>
+        /// <summary>The number of floats, including holes, which you ignore.</summary>
         public long Count { get { return Numbers.Of(told.count); } }
-        /// <summary>That they carry: 1 unless the precision is fp16.</summary>
+        /// <summary>The scale that the gradients contain: 1 unless the precision is fp16.</summary>
         public double Scale { get { return told.scale; } }
-        /// <summary>Of Count floats: sums over tokens, not normalised, of all trainable parameters.</summary>
+        /// <summary>The address of Count floats: gradients of all trainable parameters, sums over tokens that
+        /// are not divided by their number.</summary>
         public IntPtr DataAddress { get { return Address(told.data); } }
-        /// <summary>Of a double.</summary>
+        /// <summary>The address of a double.</summary>
         public IntPtr LossSumAddress { get { return Address(told.loss_sum); } }
-        /// <summary>Of an unsigned number of 64 bits.</summary>
+        /// <summary>The address of an unsigned number of 64 bits.</summary>
         public IntPtr TargetCountAddress { get { return Address(told.target_count); } }
-        /// <summary>Of an unsigned number of 32 bits; 0 with a library that does not know it.</summary>
+        /// <summary>The address of an unsigned number of 32 bits; 0 if the library does not know
+        /// it.</summary>
         public IntPtr InOrderAddress { get { return Address(told.in_order); } }
-        /// <summary>CUDA: in whose order they are computed and used.</summary>
+        /// <summary>CUDA: the stream in whose order the values are computed and used.</summary>
         public IntPtr Stream { get { return Address(told.stream); } }
 
-        /// <summary>One of them.</summary>
+        /// <summary>One gradient.</summary>
         public float this[long index]
         {
             get { return *At(index, 1); }
             set { *At(index, 1) = value; }
         }
 
-        /// <summary>Copies some of them, from index `from` on, into an array.</summary>
+        /// <summary>Copies some gradients, from index `from` on, into an array.</summary>
         public void CopyTo(long from, float[] to, int at, int count)
         {
             CheckPart(to, at, count);
             Marshal.Copy((IntPtr)At(from, count), to, at, count);
         }
 
-        /// <summary>Overwrites some of them, from index `to` on.</summary>
+        /// <summary>Overwrites some gradients, from index `to` on.</summary>
         public void CopyFrom(float[] from, int at, int count, long to)
         {
             CheckPart(from, at, count);
             Marshal.Copy(from, at, (IntPtr)At(to, count), count);
         }
 
-        /// <summary>Of the losses of all targets.</summary>
+        /// <summary>The sum of the losses of all targets.</summary>
         public double LossSum
         {
             get { return *(double*)OfHost(told.loss_sum); }
             set { *(double*)OfHost(told.loss_sum) = value; }
         }
 
-        /// <summary>How many they are.</summary>
+        /// <summary>The number of targets.</summary>
         public long TargetCount
         {
             get { return Numbers.Of(*(ulong*)OfHost(told.target_count)); }
             set { *(ulong*)OfHost(told.target_count) = Numbers.Unsigned(value, nameof(TargetCount)); }
         }
 
-        /// <summary>Of a preference: pairs whose chosen document was ahead. null, and not to be set, with a library that does not know it.</summary>
+        /// <summary>With a preference: the number of pairs whose chosen document was ahead. null, and not
+        /// settable, if the library does not know it.</summary>
         public int? InOrder
         {
             get { return OfHost(told.in_order) == null ? (int?)null : Numbers.Of(*told.in_order); }

@@ -11,33 +11,37 @@ namespace Stowage
         public string Source { get; set; }
         /// <summary>Instead of Source: the text of a config.json.</summary>
         public string ConfigJson { get; set; }
-        /// <summary>A .safetensors file or a folder; null: those of the source folder if it has any, else random values drawn from Seed.</summary>
+        /// <summary>A .safetensors file or a folder; null: the weights of the source folder, and if it has
+        /// none, random values drawn from Seed.</summary>
         public string Weights { get; set; }
         /// <summary>null: 1337.</summary>
         public ulong? Seed { get; set; }
-        /// <summary>Replaces all rates of the config.</summary>
+        /// <summary>Replaces all dropout rates of the config.</summary>
         public float? Dropout { get; set; }
-        /// <summary>A folder of adapters (LoRA) to go on with.</summary>
+        /// <summary>A folder of adapters (LoRA) to continue.</summary>
         public string Adapter { get; set; }
-        /// <summary>New adapters: of which matrices, such as "q_proj,v_proj"; null: all of blocks.</summary>
+        /// <summary>New adapters: the matrices that get one, such as "q_proj,v_proj"; null: all matrices of
+        /// blocks.</summary>
         public string AdapterTargets { get; set; }
-        /// <summary>New adapters; 0: no new ones.</summary>
+        /// <summary>Rank of new adapters; 0: no new adapters.</summary>
         public int AdapterRank { get; set; }
         /// <summary>Scale = alpha / sqrt(rank), in place of alpha / rank.</summary>
         public bool AdapterRankStabilised { get; set; }
         /// <summary>0: twice the rank.</summary>
         public float AdapterAlpha { get; set; }
-        /// <summary>Of what A reads, while it is trained.</summary>
+        /// <summary>The dropout rate of the input of A during training.</summary>
         public float AdapterDropout { get; set; }
-        /// <summary>A classifier's, no two alike; null: the model's own, else LABEL_0, LABEL_1, …</summary>
+        /// <summary>Names of a classifier's labels, all different; null: the names of the model, else
+        /// LABEL_0, LABEL_1, …</summary>
         public IReadOnlyList<string> LabelNames { get; set; }
-        /// <summary>A classifier of whole texts; 0: as LabelNames has, or the config says.</summary>
+        /// <summary>Makes the model a classifier of texts; 0: the number of LabelNames, or as the config
+        /// says.</summary>
         public int LabelCount { get; set; }
-        /// <summary>What the model is trained for.</summary>
+        /// <summary>The task that the model is trained for.</summary>
         public TrainingTask Task { get; set; }
     }
 
-    /// <summary>What is known of a model.</summary>
+    /// <summary>The description of a model.</summary>
     public sealed unsafe class ModelInfo
     {
         internal ModelInfo(stw_model_info told)
@@ -62,35 +66,37 @@ namespace Stowage
 
         /// <summary>Blocks.</summary>
         public int Layers { get; }
-        /// <summary>Numbers of a token between them.</summary>
+        /// <summary>Numbers of a token between two blocks.</summary>
         public int Width { get; }
-        /// <summary>Tied ones counted once.</summary>
+        /// <summary>The number of parameters; tied ones are counted once.</summary>
         public long Parameters { get; }
-        /// <summary>How many of them are trained.</summary>
+        /// <summary>The number of parameters that are trained.</summary>
         public long Trainable { get; }
-        /// <summary>Tokens that there are.</summary>
+        /// <summary>The size of the vocabulary.</summary>
         public long Vocabulary { get; }
-        /// <summary>Of the longest sequence.</summary>
+        /// <summary>Tokens of the longest sequence.</summary>
         public long Positions { get; }
-        /// <summary>Read from files, not drawn from the seed.</summary>
+        /// <summary>Whether weights come from files; else they are drawn from the seed.</summary>
         public bool HasWeights { get; }
-        /// <summary>Its model_type, such as "gpt2" or "llama".</summary>
+        /// <summary>The config's model_type, such as "gpt2" or "llama".</summary>
         public string Architecture { get; }
         /// <summary>0: there are no adapters.</summary>
         public int AdapterRank { get; }
-        /// <summary>Its files hold matrices in 4 bits.</summary>
+        /// <summary>Whether the files hold matrices in 4 bits.</summary>
         public bool HasCodes { get; }
-        /// <summary>Of a classifier; 0: a language model.</summary>
+        /// <summary>The number of a classifier's labels; 0: not a classifier.</summary>
         public long Labels { get; }
-        /// <summary>Of the config; −1: none.</summary>
+        /// <summary>The padding token of the config; −1: none.</summary>
         public long PaddingToken { get; }
         /// <summary>Continues texts; false: an encoder, which reads a text as a whole.</summary>
         public bool Generates { get; }
-        /// <summary>Types of tokens that it tells apart, such as those of a first and of a second text; 0: none.</summary>
+        /// <summary>How many token types it distinguishes, such as those of a first and of a second text; 0:
+        /// none.</summary>
         public int TokenTypes { get; }
-        /// <summary>What it is trained for.</summary>
+        /// <summary>The task that the model is trained for.</summary>
         public TrainingTask Task { get; }
-        /// <summary>Weights were read from files, and of the head some were drawn from the seed.</summary>
+        /// <summary>Weights were read from files, but at least a part of the head was drawn from the
+        /// seed.</summary>
         public bool HeadIsNew { get; }
     }
 
@@ -107,15 +113,16 @@ namespace Stowage
             Shape = shape;
         }
 
-        /// <summary>As in the weight files.</summary>
+        /// <summary>The name in the weight files.</summary>
         public string Name { get; }
         /// <summary>Rows first.</summary>
         public IReadOnlyList<long> Shape { get; }
-        /// <summary>Of all of it.</summary>
+        /// <summary>The number of elements.</summary>
         public long Elements { get; }
     }
 
-    /// <summary>What is trained; weights are read when a trainer is made of it. It may be disposed of before what was made from it.</summary>
+    /// <summary>The description of a model. Weights are read when a trainer is created. A model may be
+    /// disposed of before the objects made from it.</summary>
     public sealed unsafe class Model : NativeObject
     {
         /// <summary>A folder, a config.json, or a preset by its name.</summary>
@@ -164,7 +171,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>What is known of it.</summary>
+        /// <summary>The description of the model.</summary>
         public ModelInfo Info
         {
             get
@@ -176,7 +183,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>All of them, by index.</summary>
+        /// <summary>All tensors, by index.</summary>
         public IReadOnlyList<TensorInfo> Tensors()
         {
             using (Held held = Hold())
@@ -193,7 +200,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>Of the tensor with that name; null: there is none.</summary>
+        /// <summary>The index of the tensor with that name; null if there is none.</summary>
         public int? TensorIndex(string name)
         {
             UIntPtr index;
@@ -202,7 +209,7 @@ namespace Stowage
                 return stw_model_tensor_find((stw_model*)held.Pointer, texts.Of(Numbers.Given(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
         }
 
-        /// <summary>A classifier's.</summary>
+        /// <summary>The labels of a classifier.</summary>
         public IReadOnlyList<string> Labels()
         {
             using (Held held = Hold())
@@ -212,8 +219,10 @@ namespace Stowage
             }
         }
 
-        /// <summary>Writes config.json and model.safetensors, adapters added to the matrices they are for.</summary>
-        /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be replaced); Cancelled by the watch</exception>
+        /// <summary>Writes config.json and model.safetensors, with the adapters added to their
+        /// matrices.</summary>
+        /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be
+        /// replaced); Cancelled by the watch</exception>
         public void Export(string folder, Watch watch = null)
         {
             stw_error error = stw_error.Sized();

@@ -4,37 +4,41 @@ using System.Threading;
 
 namespace Stowage
 {
-    /// <summary>Something of the library's that is given back once: by Dispose, or some time after it was forgotten; in the middle of a call, after that.</summary>
+    /// <summary>An object of the library that is destroyed once: by Dispose, or some time after it was
+    /// forgotten. During a call it is destroyed after that call.</summary>
     public abstract class NativeObject : IDisposable
     {
         private readonly object gate = new object();
         private NativeHandle handle;
-        private volatile bool isDisposed;   // the handle is closed later, where something is under way, or others need it
+        // the handle is closed later if a call is in progress or other objects need it
+        private volatile bool isDisposed;
 
         internal NativeObject()
         {
         }
 
-        /// <summary>Takes what the library made, and how it is given back, on any thread.</summary>
+        /// <summary>Takes an object of the library and the function that destroys it, which may run on any
+        /// thread.</summary>
         internal void Own(IntPtr pointer, Action<IntPtr> end)
         {
             handle = new NativeHandle(pointer, end);
         }
 
-        /// <summary>Once more is nothing. What is under way goes on to its end; what comes afterwards throws ObjectDisposedException.</summary>
+        /// <summary>Disposes of the object; disposing again does nothing. A call in progress continues to its
+        /// end. A later use throws ObjectDisposedException.</summary>
         public void Dispose()
         {
             isDisposed = true;
             handle.Dispose();
         }
 
-        /// <summary>It stays open until what is returned is disposed of.</summary>
+        /// <summary>Keeps the object open until the result is disposed of.</summary>
         internal Held Hold()
         {
             return new Held(OpenHandle(), null);
         }
 
-        /// <summary>The same, for this thread alone, which may do so once more.</summary>
+        /// <summary>The same, for this thread only. The thread may call it again.</summary>
         internal Held HoldAlone()
         {
             if (!Monitor.TryEnter(gate))
@@ -88,7 +92,7 @@ namespace Stowage
         public Held(NativeHandle handle, object gate)
         {
             bool isHeld = false;
-            handle.DangerousAddRef(ref isHeld);   // throws where it was closed just now
+            handle.DangerousAddRef(ref isHeld);   // throws if it was closed just now
             Handle = handle;
             Pointer = handle.DangerousGetHandle();
             this.gate = gate;

@@ -2,10 +2,10 @@ using System;
 
 namespace Stowage
 {
-    /// <summary>Between the numbers of C# and those of C, which mostly have no sign.</summary>
+    /// <summary>Converts between the numbers of C# and those of C, most of which are unsigned.</summary>
     internal static class Numbers
     {
-        /// <summary>Of C's; the largest there is where it is larger.</summary>
+        /// <summary>Converts a number of C; the largest number of C# if it is larger.</summary>
         public static long Of(ulong value)
         {
             return value > long.MaxValue ? long.MaxValue : (long)value;

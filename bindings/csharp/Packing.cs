@@ -16,15 +16,16 @@ namespace Stowage
             Size = size;
         }
 
-        /// <summary>From here on.</summary>
+        /// <summary>The beginning of the time.</summary>
         public long Lower { get; }
-        /// <summary>Up to here, not included.</summary>
+        /// <summary>The end of the time, not included.</summary>
         public long Upper { get; }
         /// <summary>Bytes.</summary>
         public long Size { get; }
     }
 
-    /// <summary>A part of a buffer's life, [Lower, Upper), in which it takes its bytes [First, End) alone; none if they are equal.</summary>
+    /// <summary>A part of a buffer's lifetime, [Lower, Upper), in which it needs only its bytes [First, End),
+    /// or no bytes if both are equal.</summary>
     public struct BufferGap
     {
         /// <summary>In [lower, upper) only the bytes [first, end).</summary>
@@ -36,9 +37,9 @@ namespace Stowage
             End = end;
         }
 
-        /// <summary>From here on.</summary>
+        /// <summary>The beginning of the time.</summary>
         public long Lower { get; }
-        /// <summary>Up to here, not included.</summary>
+        /// <summary>The end of the time, not included.</summary>
         public long Upper { get; }
         /// <summary>The first byte taken.</summary>
         public long First { get; }
@@ -46,18 +47,18 @@ namespace Stowage
         public long End { get; }
     }
 
-    /// <summary>What holds for a buffer's place.</summary>
+    /// <summary>Constraints on the place of a buffer.</summary>
     public sealed class BufferConstraint
     {
         /// <summary>The offset is a multiple of it; 0: 1.</summary>
         public long Alignment { get; set; }
-        /// <summary>Its offset; null: any.</summary>
+        /// <summary>The buffer's offset; null: any.</summary>
         public long? Offset { get; set; }
-        /// <summary>Which do not overlap; null: none.</summary>
+        /// <summary>Gaps, which must not overlap; null: none.</summary>
         public IReadOnlyList<BufferGap> Gaps { get; set; }
     }
 
-    /// <summary>Offsets for any buffers that share memory, not only those of a plan: what was found, and how good it is.</summary>
+    /// <summary>Offsets for any buffers that share memory, not only those of a plan.</summary>
     public sealed unsafe class Packing
     {
         private Packing(IReadOnlyList<long> offsets, stw_pack_result told)
@@ -69,19 +70,22 @@ namespace Stowage
             Nodes = Numbers.Of(told.nodes);
         }
 
-        /// <summary>null where no placement within the capacity was found.</summary>
+        /// <summary>The offsets; null if no placement within the capacity was found.</summary>
         public IReadOnlyList<long> Offsets { get; }
-        /// <summary>How good they are.</summary>
+        /// <summary>The answer of the search.</summary>
         public PackAnswer Answer { get; }
         /// <summary>Largest offset + size of the lowest placement found, within the capacity or not.</summary>
         public long Height { get; }
         /// <summary>Proven: no placement is lower.</summary>
         public long Bound { get; }
-        /// <summary>Decisions taken.</summary>
+        /// <summary>Decisions that the search took.</summary>
         public long Nodes { get; }
 
-        /// <summary>Gives buffers offsets so that those alive at the same time do not overlap, within a capacity (0: as low as possible), by so many decisions (0: 1,000,000). Constraints, if any, are as many as buffers; null: none.</summary>
-        /// <exception cref="StowageException">BadArgument for an upper below its lower, where 2^62 bytes or more are needed, and for constraints that contradict each other</exception>
+        /// <summary>Gives buffers offsets so that buffers that are alive at the same time do not overlap,
+        /// within a capacity (0: as low as possible) and a number of decisions (0: 1,000,000). There is one
+        /// constraint for each buffer; null: none.</summary>
+        /// <exception cref="StowageException">BadArgument if an upper is below its lower, if 2^62 bytes or
+        /// more are needed, or if constraints contradict each other</exception>
         public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0, IReadOnlyList<BufferConstraint> constraints = null)
         {
             var given = Numbers.Given(lifetimes, nameof(lifetimes))

@@ -5,18 +5,21 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>What lies where in memory, before anything is allocated. It may be disposed of before the trainers of it.</summary>
+    /// <summary>A plan: the place of every buffer in memory, before anything is allocated. It may be disposed
+    /// of before its trainers.</summary>
     public sealed unsafe class Plan : NativeObject
     {
-        /// <summary>Takes what the library made.</summary>
+        /// <summary>Takes a plan of the library.</summary>
         internal Plan(stw_plan* made)
         {
             Own((IntPtr)made, pointer => stw_plan_destroy((stw_plan*)pointer));
         }
 
-        /// <summary>Chooses the fastest way to train that fits: on a device, whose profile, threads and free memory it takes where the options say nothing of them; or without one.</summary>
+        /// <summary>Chooses the fastest way to train that fits. If a device is given, its profile, number of
+        /// threads and free memory replace options that are unset.</summary>
         /// <exception cref="OverBudgetException">nothing fits</exception>
-        /// <exception cref="StowageException">BadArgument, Unsupported; Corrupt for a profile that is none</exception>
+        /// <exception cref="StowageException">BadArgument, Unsupported; Corrupt for a profile that cannot be
+        /// read</exception>
         public Plan(Model model, PlanOptions options, Device device = null) : this(Create(model, options, device))
         {
         }
@@ -38,8 +41,9 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>Reads what <see cref="Json"/> gave.</summary>
-        /// <exception cref="StowageException">Corrupt where the text was edited, or is of another model or version</exception>
+        /// <summary>Reads text that <see cref="Json"/> returned.</summary>
+        /// <exception cref="StowageException">Corrupt if the text was edited, or belongs to another model or
+        /// version</exception>
         public static Plan Load(Model model, string json)
         {
             stw_plan* made = null;
@@ -53,7 +57,8 @@ namespace Stowage
             return new Plan(made);
         }
 
-        /// <summary>The longest one that fits with otherwise these options, at most the model's positions.</summary>
+        /// <summary>The longest sequence, in tokens, that fits with these options; at most the model's
+        /// positions.</summary>
         /// <exception cref="OverBudgetException">not even one token fits</exception>
         public static long LongestSequence(Model model, PlanOptions options, Device device = null)
         {
@@ -70,7 +75,7 @@ namespace Stowage
             return Numbers.Of(longest);
         }
 
-        /// <summary>What it says.</summary>
+        /// <summary>The decisions of the plan and their figures.</summary>
         public PlanInfo Info
         {
             get
@@ -82,7 +87,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>As text, which <see cref="Load"/> reads.</summary>
+        /// <summary>The plan as text, which <see cref="Load"/> reads.</summary>
         public string Json
         {
             get
@@ -92,7 +97,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>A table for people.</summary>
+        /// <summary>The plan as a table for people.</summary>
         public string Report
         {
             get
@@ -102,8 +107,8 @@ namespace Stowage
             }
         }
 
-        /// <summary>Replays every program of the plan in an independent judge.</summary>
-        /// <exception cref="StowageException">what it finds</exception>
+        /// <summary>Checks every program of the plan with an independent verifier.</summary>
+        /// <exception cref="StowageException">a mistake that the verifier found</exception>
         public void Verify()
         {
             stw_error error = stw_error.Sized();
@@ -111,7 +116,8 @@ namespace Stowage
                 Errors.Check(stw_plan_verify((stw_plan*)held.Pointer, &error), &error);
         }
 
-        /// <summary>What could be given up where it does not fit, what keeps the bits first.</summary>
+        /// <summary>The settings that would need less memory, if the plan does not fit. Those that keep the
+        /// trained bits come first.</summary>
         public IReadOnlyList<Relaxation> Relaxations()
         {
             var found = new List<Relaxation>();
@@ -122,7 +128,7 @@ namespace Stowage
             return found;
         }
 
-        /// <summary>What lies in host memory.</summary>
+        /// <summary>The tensors that the plan keeps in host memory.</summary>
         public IReadOnlyList<Offload> Offloads()
         {
             var found = new List<Offload>();
@@ -133,12 +139,14 @@ namespace Stowage
             return found;
         }
 
-        /// <summary>The plans that other budgets would get, by growing peak, each faster than all before it.</summary>
+        /// <summary>The plans that other budgets would get (the Pareto frontier of memory and speed), by
+        /// growing peak, each faster than all before it.</summary>
         public IReadOnlyList<FrontierPoint> Frontier(Watch watch = null)
         {
             using (Held held = Hold())
             using (var texts = new Texts())
-                for (int capacity = 1024; ; capacity *= 2)   // the library thins out what does not fit, and tells at most 1000
+                // if there are more points than fit, the library leaves some out; it gives at most 1000
+                for (int capacity = 1024; ; capacity *= 2)
                 {
                     var told = new stw_frontier_point[capacity];
                     told[0] = stw_frontier_point.Sized();
@@ -156,7 +164,7 @@ namespace Stowage
                 }
         }
 
-        /// <summary>As a picture, or its buffers as a table.</summary>
+        /// <summary>The arena as a picture, or its buffers as a table.</summary>
         public string Picture(Picture kind, Watch watch = null)
         {
             UIntPtr size;
@@ -178,7 +186,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>All of the micro-step.</summary>
+        /// <summary>All buffers of a micro-step.</summary>
         public IReadOnlyList<BufferInfo> Buffers()
         {
             using (Held held = Hold())

@@ -2,7 +2,8 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>What a plan says. Bytes are those at the moment of the peak; Parameters to Padding add up to Arena.</summary>
+    /// <summary>The decisions of a plan and their figures. Bytes are those at the moment of the peak;
+    /// Parameters to Padding add up to Arena.</summary>
     public sealed unsafe class PlanInfo
     {
         internal PlanInfo(stw_plan_info told)
@@ -43,15 +44,15 @@ namespace Stowage
             TileRows = Numbers.Of(told.tile_rows);
         }
 
-        /// <summary>false: nothing fits; MinimumBytes says what would.</summary>
+        /// <summary>false: nothing fits; MinimumBytes is the budget that would be enough.</summary>
         public bool Fits { get; }
-        /// <summary>Samples computed at once.</summary>
+        /// <summary>The samples of a micro-batch.</summary>
         public long MicroBatch { get; }
-        /// <summary>Micro-batches of a step.</summary>
+        /// <summary>The number of micro-batches of a step.</summary>
         public long AccumulationSteps { get; }
-        /// <summary>Samples of the last one.</summary>
+        /// <summary>The samples of the last micro-batch.</summary>
         public long LastMicroBatch { get; }
-        /// <summary>Pieces that logits are computed in.</summary>
+        /// <summary>The number of pieces in which logits are computed.</summary>
         public long LossChunks { get; }
         /// <summary>Samples of a step.</summary>
         public long GlobalBatch { get; }
@@ -79,41 +80,44 @@ namespace Stowage
         public long Reserve { get; }
         /// <summary>Arena and reserve.</summary>
         public long Peak { get; }
-        /// <summary>Bytes it was planned for.</summary>
+        /// <summary>The budget in bytes.</summary>
         public long Budget { get; }
-        /// <summary>Bytes of host memory that a trainer allocates besides.</summary>
+        /// <summary>Bytes of host memory that a trainer allocates for offloaded tensors.</summary>
         public long Host { get; }
         /// <summary>The smallest MemoryBytes that works with these options.</summary>
         public long MinimumBytes { get; }
-        /// <summary>Of the optimizer.</summary>
+        /// <summary>The bits of the optimizer's states.</summary>
         public States StateBits { get; }
-        /// <summary>That was chosen.</summary>
+        /// <summary>The chosen precision.</summary>
         public Precision Precision { get; }
         /// <summary>Predicted.</summary>
         public double StepSeconds { get; }
         /// <summary>Predicted.</summary>
         public double TokensPerSecond { get; }
-        /// <summary>Of a step's time, predicted.</summary>
+        /// <summary>The share of a step's time that is recompute, as predicted.</summary>
         public double RecomputeFraction { get; }
         /// <summary>16 hexadecimal digits: XXH3-64 of the plan.</summary>
         public string Fingerprint { get; }
-        /// <summary>No plan of these numerics is faster within the budget, by the cost model.</summary>
+        /// <summary>Whether, by the cost model, no plan with these numerics is faster within the
+        /// budget.</summary>
         public bool Proven { get; }
-        /// <summary>None is faster than this.</summary>
+        /// <summary>The lower bound of the step time within the budget.</summary>
         public double BoundSeconds { get; }
-        /// <summary>Nor than this within any budget.</summary>
+        /// <summary>The lower bound of the step time for any budget.</summary>
         public double UnlimitedSeconds { get; }
-        /// <summary>With one GiB more and the same state format.</summary>
+        /// <summary>The step time with one GiB more and the same state format.</summary>
         public double NextGibSeconds { get; }
-        /// <summary>Of a step, from host memory to the device and back.</summary>
+        /// <summary>Bytes that a step copies between host memory and the device, both directions
+        /// together.</summary>
         public long CopiedBytes { get; }
         /// <summary>Blocks whose feed-forward part runs in tiles of rows.</summary>
         public long TiledBlocks { get; }
-        /// <summary>The fewest that a block's tiles are planned with; 0: no block has tiles.</summary>
+        /// <summary>The rows of the smallest tile that a block is planned with; 0: no block has
+        /// tiles.</summary>
         public long TileRows { get; }
     }
 
-    /// <summary>One of a plan's buffers.</summary>
+    /// <summary>A buffer of a plan.</summary>
     public sealed unsafe class BufferInfo
     {
         internal BufferInfo(stw_buffer_info told)
@@ -127,23 +131,23 @@ namespace Stowage
             Last = Numbers.Of(told.last);
         }
 
-        /// <summary>Of the tensor.</summary>
+        /// <summary>The name of the tensor.</summary>
         public string Name { get; }
         /// <summary>"parameters", "gradients", …</summary>
         public string Owner { get; }
-        /// <summary>In the arena.</summary>
+        /// <summary>The offset in the arena.</summary>
         public long Offset { get; }
-        /// <summary>Of its values.</summary>
+        /// <summary>The size in bytes.</summary>
         public long Bytes { get; }
-        /// <summary>It lives for ever.</summary>
+        /// <summary>Whether it is always alive.</summary>
         public bool Persistent { get; }
-        /// <summary>Instruction of the micro-step's program that it lives from.</summary>
+        /// <summary>The first instruction of the micro-step's program that needs it.</summary>
         public int First { get; }
-        /// <summary>The last one, included.</summary>
+        /// <summary>The last instruction that needs it.</summary>
         public int Last { get; }
     }
 
-    /// <summary>What could be given up where a plan does not fit.</summary>
+    /// <summary>A change of settings with which a plan would need less memory.</summary>
     public sealed unsafe class Relaxation
     {
         internal Relaxation(stw_relaxation_info told)
@@ -155,19 +159,19 @@ namespace Stowage
             Fits = told.fits != 0;
         }
 
-        /// <summary>What flags of the command say: "states 8", …</summary>
+        /// <summary>The settings to change, as flags of the command: "states 8", …</summary>
         public string Change { get; }
-        /// <summary>Of the smallest peak.</summary>
+        /// <summary>Bytes by which the smallest peak falls.</summary>
         public long SavesBytes { get; }
-        /// <summary>Of the step's time; negative: faster.</summary>
+        /// <summary>The change in step time, as a fraction; negative: faster.</summary>
         public double CostsFraction { get; }
-        /// <summary>The trained bits would be others.</summary>
+        /// <summary>Whether the trained bits would be different.</summary>
         public bool ChangesNumerics { get; }
-        /// <summary>It is enough by itself.</summary>
+        /// <summary>Whether this change alone is enough.</summary>
         public bool Fits { get; }
     }
 
-    /// <summary>What a plan keeps in host memory.</summary>
+    /// <summary>Tensors that a plan keeps in host memory.</summary>
     public sealed unsafe class Offload
     {
         internal Offload(stw_offload_info told)
@@ -180,11 +184,11 @@ namespace Stowage
 
         /// <summary>"optimizer", "masters", "gradients", "weights" or "inputs" (of blocks).</summary>
         public string Tensors { get; }
-        /// <summary>Of the first so many.</summary>
+        /// <summary>The number of blocks, from the first one on.</summary>
         public int Blocks { get; }
-        /// <summary>Also what belongs to parameters outside of them.</summary>
+        /// <summary>Whether tensors of parameters outside of blocks are offloaded, too.</summary>
         public bool OutsideBlocks { get; }
-        /// <summary>In host memory.</summary>
+        /// <summary>Bytes in host memory.</summary>
         public long Bytes { get; }
     }
 
@@ -201,17 +205,17 @@ namespace Stowage
             IsKnee = told.is_knee != 0;
         }
 
-        /// <summary>The smallest budget that gets it.</summary>
+        /// <summary>The smallest budget that gets this plan.</summary>
         public long Peak { get; }
-        /// <summary>Samples computed at once.</summary>
+        /// <summary>The samples of a micro-batch.</summary>
         public long MicroBatch { get; }
-        /// <summary>Pieces that logits are computed in.</summary>
+        /// <summary>The number of pieces in which logits are computed.</summary>
         public long LossChunks { get; }
         /// <summary>Predicted.</summary>
         public double StepSeconds { get; }
         /// <summary>Predicted.</summary>
         public double TokensPerSecond { get; }
-        /// <summary>From here on more memory brings much less.</summary>
+        /// <summary>Whether, from this point on, more memory gains much less speed.</summary>
         public bool IsKnee { get; }
     }
 }

@@ -4,18 +4,19 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>stw_parameter_group: settings of all parameters that a pattern names; what is null stays as it is.</summary>
+    /// <summary>stw_parameter_group: settings for all parameters that match a pattern. A setting that is null
+    /// changes nothing.</summary>
     public sealed class ParameterGroup
     {
         /// <summary>"embeddings", "blocks.0-1", "matrices", "norms", …, or a tensor's name with * and ?.</summary>
         public string Pattern { get; set; }
-        /// <summary>Whether they keep their values.</summary>
+        /// <summary>Whether these parameters keep their values.</summary>
         public bool? Frozen { get; set; }
-        /// <summary>32 or 8, although the others have 8 or 32.</summary>
+        /// <summary>32 or 8, even if the plan's StateBits differ.</summary>
         public States? StateBits { get; set; }
-        /// <summary>A factor of the run's.</summary>
+        /// <summary>Factor by which the run's learning rate is multiplied.</summary>
         public double? LearningRate { get; set; }
-        /// <summary>Instead of the trainer's.</summary>
+        /// <summary>Replaces the trainer's weight decay.</summary>
         public double? WeightDecay { get; set; }
 
         internal unsafe stw_parameter_group Given(Texts texts)
@@ -35,7 +36,7 @@ namespace Stowage
     /// <summary>stw_plan_options; null: unset.</summary>
     public sealed class PlanOptions
     {
-        /// <summary>Bounds the peak; 0: what the device has.</summary>
+        /// <summary>Largest peak, in bytes; 0: all memory of the device.</summary>
         public long MemoryBytes { get; set; }
         /// <summary>Samples of one optimizer step; required.</summary>
         public long GlobalBatch { get; set; }
@@ -43,54 +44,62 @@ namespace Stowage
         public long Sequence { get; set; }
         /// <summary>"cpu", or a profile's name such as "rtx4090"; null: that of the device, if one is given, else "cpu".</summary>
         public string Device { get; set; }
-        /// <summary>Bytes that are free there now; 0: as MemoryBytes says, or those of a GPU that is given.</summary>
+        /// <summary>Bytes that are free on the device now; 0: those of a GPU that is given, else unknown, see
+        /// MemoryBytes.</summary>
         public long DeviceMemory { get; set; }
-        /// <summary>Taken off for what lies outside the arena; null: the profile's.</summary>
+        /// <summary>Part of the budget that is left for memory outside the arena; null: the profile's
+        /// reserve.</summary>
         public long? ReserveBytes { get; set; }
-        /// <summary>CPU: threads that will compute; 0: those of the device, if one is given, else one a processor.</summary>
+        /// <summary>CPU: threads that will compute; 0: those of the device, if one is given, else one for
+        /// each processor.</summary>
         public int Threads { get; set; }
         /// <summary>Default: fp32 on the CPU, bf16 elsewhere.</summary>
         public Precision Precision { get; set; }
-        /// <summary>The rule of updates.</summary>
+        /// <summary>The optimizer.</summary>
         public Optimizer Optimizer { get; set; }
-        /// <summary>Auto: chosen.</summary>
+        /// <summary>Auto: the planner chooses.</summary>
         public States StateBits { get; set; }
-        /// <summary>0: chosen.</summary>
+        /// <summary>0: the planner chooses.</summary>
         public int MicroBatch { get; set; }
-        /// <summary>Auto: chosen.</summary>
+        /// <summary>Auto: the planner chooses.</summary>
         public Recompute Recompute { get; set; }
         /// <summary>Fast: the micro-batch may change bits.</summary>
         public Mode Mode { get; set; }
-        /// <summary>Batches may bring positions: several documents in a sample.</summary>
+        /// <summary>Batches may have positions: several documents in a sample.</summary>
         public bool Positions { get; set; }
-        /// <summary>Batches may bring weights of tokens.</summary>
+        /// <summary>Batches may have weights of tokens.</summary>
         public bool Weights { get; set; }
-        /// <summary>Of host memory for what is offloaded; 0: nothing is.</summary>
+        /// <summary>Host memory, in bytes, that offloaded tensors may take; 0: nothing is
+        /// offloaded.</summary>
         public long HostBytes { get; set; }
-        /// <summary>What <see cref="Trainer.Calibrate"/> gave; null: the device's embedded one.</summary>
+        /// <summary>A profile that <see cref="Trainer.Calibrate"/> returned; null: the device's embedded
+        /// profile.</summary>
         public string Profile { get; set; }
-        /// <summary>Of groups that name the same parameter later ones win.</summary>
+        /// <summary>If several groups name a parameter, the later ones win.</summary>
         public IReadOnlyList<ParameterGroup> Groups { get; set; }
-        /// <summary>What bf16 keeps of a trained parameter's fp32 value.</summary>
+        /// <summary>How bf16 keeps the fp32 value of a trained parameter.</summary>
         public Master Master { get; set; }
-        /// <summary>In which order products add up.</summary>
+        /// <summary>The kernels that compute matrix products, which differ in the order in which they
+        /// add.</summary>
         public Kernels Kernels { get; set; }
-        /// <summary>What the matrices of blocks sum their gradients up in.</summary>
+        /// <summary>The format in which the gradients of the blocks' matrices are summed.</summary>
         public GradientPrecision Gradients { get; set; }
-        /// <summary>Parameters of blocks are updated inside the backward pass, which keeps no gradients of them.</summary>
+        /// <summary>The backward pass updates the parameters of blocks, so that their gradients need not be
+        /// kept.</summary>
         public bool FusedUpdate { get; set; }
-        /// <summary>Whose attention it is.</summary>
+        /// <summary>The implementation of attention.</summary>
         public Attention Attention { get; set; }
-        /// <summary>What the blocks' matrices below adapters are stored as.</summary>
+        /// <summary>The format in which the blocks' matrices under adapters are stored.</summary>
         public Quantize Quantize { get; set; }
         /// <summary>Int8: so are the table of tokens and the head.</summary>
         public Quantize QuantizeEmbeddings { get; set; }
-        /// <summary>Of pairs of documents, whose batches bring positions without Positions.</summary>
+        /// <summary>For pairs of documents. Batches then have positions even without Positions.</summary>
         public Preference Preference { get; set; }
-        /// <summary>Of the planning.</summary>
+        /// <summary>Reports and cancels the planning.</summary>
         public Watch Watch { get; set; }
 
-        /// <summary>As C has them; what they say nothing of is the device's, if there is one.</summary>
+        /// <summary>The options as a C struct. Unset options take the device's values, if there is a
+        /// device.</summary>
         internal unsafe stw_plan_options Given(Texts texts, Device on)
         {
             DeviceInfo info = on?.Info;

@@ -15,17 +15,17 @@ namespace Stowage
             Nanoseconds = Numbers.Of(told.nanoseconds);
         }
 
-        /// <summary>Of the kind.</summary>
+        /// <summary>The name of the kind.</summary>
         public string Name { get; }
-        /// <summary>Of the peak that bounds it; above 1000 in caches.</summary>
+        /// <summary>Share of the peak that limits the op; above 1000 in caches.</summary>
         public int Permille { get; }
-        /// <summary>Of every op of the kind.</summary>
+        /// <summary>Fixed time of every op of this kind.</summary>
         public long LaunchNanoseconds { get; }
-        /// <summary>Of all of them in the step that was timed.</summary>
+        /// <summary>Measured time of all ops of this kind in the timed step.</summary>
         public long Nanoseconds { get; }
     }
 
-    /// <summary>What the cost model knows of a device, present or not.</summary>
+    /// <summary>The figures that the cost model has for a device, whether present or not.</summary>
     public sealed unsafe class Profile
     {
         private Profile(stw_profile_info told, IReadOnlyList<ProfileOp> ops)
@@ -50,44 +50,44 @@ namespace Stowage
             Ops = ops;
         }
 
-        /// <summary>What <see cref="PlanOptions.Device"/> takes.</summary>
+        /// <summary>The name for <see cref="PlanOptions.Device"/>.</summary>
         public string Name { get; }
-        /// <summary>For people.</summary>
+        /// <summary>A title for people.</summary>
         public string Title { get; }
-        /// <summary>Of the figures.</summary>
+        /// <summary>The source of the figures.</summary>
         public string Source { get; }
-        /// <summary>Else a CPU.</summary>
+        /// <summary>true: a CUDA device; false: a CPU.</summary>
         public bool IsCuda { get; }
-        /// <summary>Bytes; 0: the machine's own.</summary>
+        /// <summary>Bytes; 0: those of the machine.</summary>
         public long Memory { get; }
         /// <summary>Bytes outside of the arena.</summary>
         public long Reserve { get; }
-        /// <summary>Peak; of a CPU that of one thread.</summary>
+        /// <summary>Peak; for a CPU that of one thread.</summary>
         public long GflopsFp32 { get; }
-        /// <summary>Peak; of a CPU that of one thread.</summary>
+        /// <summary>Peak; for a CPU that of one thread.</summary>
         public long GflopsBf16 { get; }
-        /// <summary>Of memory.</summary>
+        /// <summary>Bandwidth of the device's memory.</summary>
         public long GbytesPerSecond { get; }
-        /// <summary>To host memory and back, in each direction.</summary>
+        /// <summary>Bandwidth to host memory and back, in each direction.</summary>
         public long HostGbytesPerSecond { get; }
         /// <summary>Share of the peak that matrix products reach.</summary>
         public int ProductPermille { get; }
         /// <summary>Share of the bandwidth that streaming ops reach.</summary>
         public int StreamPermille { get; }
-        /// <summary>Of every op.</summary>
+        /// <summary>Fixed time of every op.</summary>
         public long LaunchNanoseconds { get; }
-        /// <summary>Of a calibrated one: that computed while it was measured.</summary>
+        /// <summary>Calibrated profiles: threads that computed during the measurement.</summary>
         public int Threads { get; }
-        /// <summary>Of a calibrated one: of what was measured.</summary>
+        /// <summary>Calibrated profiles: the precision of the measurement.</summary>
         public Precision Precision { get; }
-        /// <summary>Of a calibrated one: of what was measured.</summary>
+        /// <summary>Calibrated profiles: the kernels of the measurement.</summary>
         public Kernels Kernels { get; }
-        /// <summary>Of a calibrated one: a step of the plan that was timed.</summary>
+        /// <summary>Calibrated profiles: the measured time of a step of the timed plan.</summary>
         public long StepNanoseconds { get; }
-        /// <summary>Of a calibrated one.</summary>
+        /// <summary>Calibrated profiles: the figures of each kind of op.</summary>
         public IReadOnlyList<ProfileOp> Ops { get; }
 
-        /// <summary>What can be planned for.</summary>
+        /// <summary>The devices that can be planned for.</summary>
         public static IReadOnlyList<Profile> All()
         {
             var found = new List<Profile>();
@@ -97,8 +97,9 @@ namespace Stowage
             return found;
         }
 
-        /// <summary>Reads what <see cref="Trainer.Calibrate"/> gave.</summary>
-        /// <exception cref="StowageException">Corrupt, naming the figure, op, device or version that is wrong</exception>
+        /// <summary>Reads a profile that <see cref="Trainer.Calibrate"/> returned.</summary>
+        /// <exception cref="StowageException">Corrupt, which names the wrong figure, op, device or
+        /// version</exception>
         public static Profile Read(string profile)
         {
             stw_profile_info told = stw_profile_info.Sized();

@@ -2,7 +2,7 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>What a step did.</summary>
+    /// <summary>The result of a step.</summary>
     public sealed class StepResult
     {
         internal StepResult(stw_step_result told)
@@ -18,27 +18,27 @@ namespace Stowage
             Accuracy = told.accuracy;
         }
 
-        /// <summary>It updated nothing.</summary>
+        /// <summary>Whether the step updated nothing.</summary>
         public bool Skipped { get; }
         /// <summary>Successful updates so far.</summary>
         public long Step { get; }
-        /// <summary>Mean per target.</summary>
+        /// <summary>The loss, mean per target.</summary>
         public double Loss { get; }
-        /// <summary>Before clipping.</summary>
+        /// <summary>The gradient norm before clipping.</summary>
         public double GradNorm { get; }
-        /// <summary>That had a loss.</summary>
+        /// <summary>The number of targets that had a loss.</summary>
         public long Targets { get; }
-        /// <summary>It took.</summary>
+        /// <summary>The duration of the step.</summary>
         public double Seconds { get; }
-        /// <summary>Of this step; 1 unless the precision is fp16.</summary>
+        /// <summary>The loss scale of this step; 1 unless the precision is fp16.</summary>
         public double LossScale { get; }
-        /// <summary>Why it updated nothing.</summary>
+        /// <summary>The reason why the step updated nothing.</summary>
         public SkipReason SkipReason { get; }
-        /// <summary>Of a preference: share of the pairs whose chosen document was ahead.</summary>
+        /// <summary>With a preference: the share of the pairs whose chosen document was ahead.</summary>
         public double Accuracy { get; }
     }
 
-    /// <summary>How far a trainer is.</summary>
+    /// <summary>The state of a trainer.</summary>
     public sealed class Progress
     {
         internal Progress(stw_progress told)
@@ -65,7 +65,7 @@ namespace Stowage
             MicroStepsDone = Numbers.Of(told.micro_steps_done);
         }
 
-        /// <summary>What it is doing.</summary>
+        /// <summary>The activity of the trainer.</summary>
         public Phase Phase { get; }
         /// <summary>Successful updates so far.</summary>
         public long Step { get; }
@@ -73,37 +73,37 @@ namespace Stowage
         public long Batches { get; }
         /// <summary>Steps without an update.</summary>
         public long Skipped { get; }
-        /// <summary>Of the last step, mean per target.</summary>
+        /// <summary>The loss of the last step, mean per target.</summary>
         public double Loss { get; }
-        /// <summary>Before clipping.</summary>
+        /// <summary>The gradient norm before clipping.</summary>
         public double GradNorm { get; }
-        /// <summary>Of the last step.</summary>
+        /// <summary>The learning rate of the last step.</summary>
         public double LearningRate { get; }
-        /// <summary>Of the last step.</summary>
+        /// <summary>The duration of the last step.</summary>
         public double Seconds { get; }
-        /// <summary>Targets, that is; of a preference pairs.</summary>
+        /// <summary>Targets of the last step per second; with a preference: pairs.</summary>
         public double TokensPerSecond { get; }
-        /// <summary>The same, trained on so far.</summary>
+        /// <summary>Targets trained on so far; with a preference: pairs.</summary>
         public long Tokens { get; }
-        /// <summary>Of the last evaluation.</summary>
+        /// <summary>The loss of the last evaluation.</summary>
         public double EvaluationLoss { get; }
-        /// <summary>For the next step; 1 unless the precision is fp16.</summary>
+        /// <summary>The loss scale for the next step; 1 unless the precision is fp16.</summary>
         public double LossScale { get; }
-        /// <summary>Of the last step.</summary>
+        /// <summary>The reason why the last step updated nothing.</summary>
         public SkipReason SkipReason { get; }
-        /// <summary>Of a classifier or a preference.</summary>
+        /// <summary>The accuracy of the last evaluation, for a classifier or a preference.</summary>
         public double EvaluationAccuracy { get; }
-        /// <summary>Of a preference, of the last step.</summary>
+        /// <summary>With a preference: the accuracy of the last step.</summary>
         public double Accuracy { get; }
-        /// <summary>Of the evaluation under way or the last one: in all.</summary>
+        /// <summary>All samples of the evaluation in progress, or of the last one.</summary>
         public long EvaluationSamples { get; }
-        /// <summary>How many of them have been given to the device.</summary>
+        /// <summary>How many samples of that evaluation have been given to the device.</summary>
         public long EvaluatedSamples { get; }
-        /// <summary>That EvaluationLoss is the mean over.</summary>
+        /// <summary>The targets that EvaluationLoss is the mean over.</summary>
         public long EvaluationTargets { get; }
-        /// <summary>Of the step under way or the last one: in all.</summary>
+        /// <summary>All micro-steps of the step in progress, or of the last one.</summary>
         public long MicroSteps { get; }
-        /// <summary>How many of them have been given to the device.</summary>
+        /// <summary>How many micro-steps of that step have been given to the device.</summary>
         public long MicroStepsDone { get; }
     }
 }

@@ -4,7 +4,7 @@ using System.Runtime.InteropServices;
 
 namespace Stowage
 {
-    /// <summary>What a tensor of a trainer is stored as.</summary>
+    /// <summary>The format in which a tensor of a trainer is stored.</summary>
     public enum DType
     {
         /// <summary>fp32</summary>
@@ -15,7 +15,7 @@ namespace Stowage
         Float16,
     }
 
-    /// <summary>A copy of one of a trainer's tensors.</summary>
+    /// <summary>A copy of a tensor of a trainer.</summary>
     public sealed class Tensor
     {
         internal Tensor(TensorView of)
@@ -32,24 +32,25 @@ namespace Stowage
 
         /// <summary>Rows first.</summary>
         public IReadOnlyList<long> Shape { get; }
-        /// <summary>What it is stored as.</summary>
+        /// <summary>The format in which it is stored.</summary>
         public DType DType { get; }
-        /// <summary>Of any type.</summary>
+        /// <summary>The numbers, for every type.</summary>
         public float[] Values { get; }
-        /// <summary>Of those with 16 bits: as they are stored; else null.</summary>
+        /// <summary>For 16-bit types: the bits as they are stored; else null.</summary>
         public ushort[] Bits { get; }
     }
 
-    /// <summary>
-    /// A trainer's tensor in its own memory, without a copy. The arena stays until the view is disposed of, although the trainer is, and is not
-    /// planned again meanwhile. What the trainer computes at the same time is seen as it comes.
-    /// </summary>
+    /// <summary>A view of a tensor in a trainer's memory, without a copy. The arena stays until the view is
+    /// disposed of, even if the trainer is disposed of before. Until then the trainer cannot be planned
+    /// again. Numbers that the trainer computes at the same time become visible as they are
+    /// written.</summary>
     public sealed unsafe class TensorView : NativeObject
     {
         private readonly byte* data;
         private readonly bool onHost;
 
-        /// <summary>Takes what the library exported, which was counted as a view of this trainer's.</summary>
+        /// <summary>Takes a tensor that the library exported and that was counted as a view of this
+        /// trainer.</summary>
         internal TensorView(DLManagedTensorVersioned* exported, Action end)
         {
             Own((IntPtr)exported, pointer =>
@@ -74,14 +75,15 @@ namespace Stowage
             Shape = shape;
         }
 
-        /// <summary>Rows first; elements lie close together.</summary>
+        /// <summary>The shape, rows first. Elements are contiguous.</summary>
         public IReadOnlyList<long> Shape { get; }
-        /// <summary>What it is stored as.</summary>
+        /// <summary>The format in which it is stored.</summary>
         public DType DType { get; }
         /// <summary>Elements.</summary>
         public long Count { get; }
 
-        /// <summary>Of the first element, in the device's memory, for as long as the view is not disposed of.</summary>
+        /// <summary>The address of the first element, in the device's memory, until the view is disposed
+        /// of.</summary>
         public IntPtr Address
         {
             get
@@ -92,7 +94,7 @@ namespace Stowage
         }
 
         /// <summary>An element, of any type.</summary>
-        /// <exception cref="StowageException">Unsupported where it lies in a GPU's memory</exception>
+        /// <exception cref="StowageException">Unsupported if the tensor is in a GPU's memory</exception>
         public float this[long index]
         {
             get
@@ -103,7 +105,7 @@ namespace Stowage
         }
 
         /// <summary>Copies some elements, of any type, from index `from` on.</summary>
-        /// <exception cref="StowageException">Unsupported where it lies in a GPU's memory</exception>
+        /// <exception cref="StowageException">Unsupported if the tensor is in a GPU's memory</exception>
         public void CopyTo(long from, float[] to, int at, int count)
         {
             CheckPart(to, at, count);
@@ -116,7 +118,8 @@ namespace Stowage
         }
 
         /// <summary>Copies some elements of 16 bits as they are stored.</summary>
-        /// <exception cref="StowageException">Unsupported where they are none, or lie in a GPU's memory</exception>
+        /// <exception cref="StowageException">Unsupported if the elements do not have 16 bits, or are in a
+        /// GPU's memory</exception>
         public void CopyBitsTo(long from, ushort[] to, int at, int count)
         {
             if (DType == DType.Float32)

@@ -5,20 +5,20 @@ using System.Text;
 
 namespace Stowage
 {
-    /// <summary>Strings and arrays as C has them, given back together.</summary>
+    /// <summary>C strings and arrays that are freed together.</summary>
     internal sealed unsafe class Texts : IDisposable
     {
         private static readonly UTF8Encoding Strict = new UTF8Encoding(false, true);
         private readonly List<IntPtr> taken = new List<IntPtr>();
         private readonly List<Held> held = new List<Held>();
 
-        /// <summary>null stays NULL.</summary>
+        /// <summary>A C string; null becomes NULL.</summary>
         public byte* Of(string text)
         {
             return Of(text, out _);
         }
 
-        /// <summary>Also its bytes, without the zero byte at its end.</summary>
+        /// <summary>A C string, and its bytes without the zero byte at its end.</summary>
         public byte* Of(string text, out UIntPtr bytes)
         {
             byte[] encoded = text == null ? new byte[0] : Encoded(text);
@@ -30,7 +30,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>An array of them; NULL where there are none.</summary>
+        /// <summary>An array of C strings; NULL if there are none.</summary>
         public byte** Of(IReadOnlyList<string> texts)
         {
             if (texts == null || texts.Count == 0)
@@ -41,7 +41,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>Zeroed memory until all is given back.</summary>
+        /// <summary>Zeroed memory, until all is freed.</summary>
         public void* Take(long bytes)
         {
             IntPtr memory = Marshal.AllocHGlobal((IntPtr)bytes);
@@ -51,7 +51,7 @@ namespace Stowage
             return (void*)memory;
         }
 
-        /// <summary>A watch's address, which holds until all is given back; null stays NULL.</summary>
+        /// <summary>The address of a watch, valid until all is freed; null becomes NULL.</summary>
         public Abi.stw_watch* Of(Watch watch)
         {
             if (watch == null)
@@ -70,7 +70,8 @@ namespace Stowage
             taken.Clear();
         }
 
-        /// <summary>Refuses what C would take for the end, and what is no text.</summary>
+        /// <summary>Refuses a zero byte, which C would take for the end of the text, and strings that are not
+        /// Unicode.</summary>
         private static byte[] Encoded(string text)
         {
             if (text.IndexOf('\0') >= 0)
@@ -85,13 +86,14 @@ namespace Stowage
             }
         }
 
-        /// <summary>What a string of C's says; of NULL null.</summary>
+        /// <summary>The text of a C string; null for NULL.</summary>
         public static string Read(byte* text)
         {
             return text == null ? null : Read(text, int.MaxValue);
         }
 
-        /// <summary>Text in a struct. A character that was cut is shown as one that is unknown.</summary>
+        /// <summary>The text of an array in a struct. A character that was cut becomes the replacement
+        /// character.</summary>
         public static string Read(byte* text, int capacity)
         {
             int length = 0;
@@ -102,7 +104,7 @@ namespace Stowage
 
         public delegate byte* NameAt(UIntPtr index);
 
-        /// <summary>All names from index 0 on.</summary>
+        /// <summary>All names that an entry gives, from index 0 on.</summary>
         public static IReadOnlyList<string> All(NameAt at)
         {
             var found = new List<string>();

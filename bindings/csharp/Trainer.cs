@@ -8,10 +8,10 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>
-    /// A model in an arena of the plan's bytes. One thread at a time computes with it; Cancel, Progress and Dispose are for any. From inside of a
-    /// gradient hook what computes throws BadState; a run's progress may do all but plan again and measure.
-    /// </summary>
+    /// <summary>A trainer: a model in an arena of the plan's bytes. One thread at a time may compute with it;
+    /// any thread may call Cancel, Progress and Dispose. Inside a gradient hook, calls that compute throw
+    /// BadState. A run's progress callback may call everything except Replan, Calibrate and
+    /// Timeline.</summary>
     public sealed unsafe class Trainer : NativeObject
     {
         private readonly HostCalls host;
@@ -30,8 +30,10 @@ namespace Stowage
             public int Open;
         }
 
-        /// <summary>Allocates the plan's arena, once, and fills it with weights. The others may be disposed of.</summary>
-        /// <exception cref="StowageException">OutOfMemory, BadState (a plan that does not fit, or of another model or device), those of reading weights</exception>
+        /// <summary>Allocates the plan's arena, once, and fills it with weights. The device, the model and
+        /// the plan may be disposed of afterwards.</summary>
+        /// <exception cref="StowageException">OutOfMemory, BadState (a plan that does not fit, or is for
+        /// another model or device), the errors of reading weights</exception>
         public Trainer(Device device, Model model, Plan plan, TrainerOptions options = null)
         {
             TrainerOptions asked = options ?? new TrainerOptions();
@@ -51,7 +53,7 @@ namespace Stowage
             watch = asked.Watch;
             stw_trainer* made = null;
             stw_error error = stw_error.Sized();
-            HookCalls called = hook;   // not this: what it holds must not hold it
+            HookCalls called = hook;   // not this: an object that it holds must not hold it
             try
             {
                 using (Held on = device.HoldAlone())
@@ -91,20 +93,21 @@ namespace Stowage
             }
         }
 
-        /// <summary>What the hook threw in the call that is over.</summary>
+        /// <summary>The exception of the hook in the call that is over.</summary>
         internal ExceptionDispatchInfo TakeFailure()
         {
             return hook?.Take() ?? watch?.TakeFailure();
         }
 
-        /// <summary>What the host's memory threw.</summary>
+        /// <summary>The exception of the host's allocator.</summary>
         internal Exception TakeCause()
         {
             return host.Take();
         }
 
-        /// <summary>One update from a whole global batch.</summary>
-        /// <exception cref="StowageException">BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an input that the plan was not made for), Cancelled</exception>
+        /// <summary>Makes one optimizer step with a whole global batch.</summary>
+        /// <exception cref="StowageException">BadArgument (shapes, a token outside the vocabulary, the rate),
+        /// Unsupported (an input that the plan does not include), Cancelled</exception>
         public StepResult Step(Batch batch, double learningRate, CancellationToken cancellation = default(CancellationToken))
         {
             stw_step_result told = stw_step_result.Sized();
@@ -140,7 +143,8 @@ namespace Stowage
             }
         }
 
-        /// <summary>The mean loss per target over so many global batches of the held-out part. <see cref="Progress"/> then has the accuracy of a classifier or a preference.</summary>
+        /// <summary>The mean loss per target over so many global batches of the held-out part. Afterwards
+        /// <see cref="Progress"/> has the accuracy of a classifier or a preference.</summary>
         public double Evaluate(Dataset dataset, long batches, CancellationToken cancellation = default(CancellationToken))
         {
             double loss;
@@ -152,8 +156,10 @@ namespace Stowage
             return loss;
         }
 
-        /// <summary>Tokens that follow those of the prompt; together they fit the plan's sequence.</summary>
-        /// <exception cref="StowageException">UnsupportedShape (too long), Unsupported (a classifier), NonFinite, Cancelled</exception>
+        /// <summary>Tokens that continue the prompt. Prompt and new tokens together must fit the plan's
+        /// sequence.</summary>
+        /// <exception cref="StowageException">UnsupportedShape (too long), Unsupported (a classifier),
+        /// NonFinite, Cancelled</exception>
         public int[] Generate(int[] prompt, GenerateOptions options, CancellationToken cancellation = default(CancellationToken))
         {
             Numbers.Given(prompt, nameof(prompt));
@@ -184,8 +190,10 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>Behind these tokens: of those that may follow, or of a classifier's labels.</summary>
-        /// <exception cref="StowageException">BadArgument, UnsupportedShape (no token, or too many), NonFinite, Cancelled</exception>
+        /// <summary>The logits after these tokens: of the tokens that may follow, or of a classifier's
+        /// labels.</summary>
+        /// <exception cref="StowageException">BadArgument, UnsupportedShape (no token, or too many),
+        /// NonFinite, Cancelled</exception>
         public float[] Logits(int[] tokens, CancellationToken cancellation = default(CancellationToken))
         {
             if (Numbers.Given(tokens, nameof(tokens)).Length == 0)
@@ -199,8 +207,12 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in turn. tokenTypes has a type for each token; null: all are 0.</summary>
-        /// <exception cref="StowageException">Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token), UnsupportedShape (no token, or too many), NonFinite, Cancelled</exception>
+        /// <summary>The logits of a classifier's labels, one row for each text. If tokens have labels: one
+        /// row for each token of each text in turn. tokenTypes has a type for each token; null: all are
+        /// 0.</summary>
+        /// <exception cref="StowageException">Unsupported (not a classifier), BadArgument (an unknown token
+        /// or type, or not one type for each token), UnsupportedShape (no token, or too many), NonFinite,
+        /// Cancelled</exception>
         public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null, CancellationToken cancellation = default(CancellationToken))
         {
             int count = Numbers.Given(texts, nameof(texts)).Count;
@@ -231,8 +243,11 @@ namespace Stowage
             return rows;
         }
 
-        /// <summary>What the model as it is gives every target of one sample or more, beside the targets or labels; 0 where there is none. As <see cref="Batch.Reference"/> they are those of the model from before.</summary>
-        /// <exception cref="StowageException">those of Step; Unsupported for a batch with weights or a reference</exception>
+        /// <summary>The log-probability that the model, without dropout, gives every target of one or more
+        /// samples. Each value has the place of its target or label; places without a target hold 0. The
+        /// result can be the <see cref="Batch.Reference"/> of later steps.</summary>
+        /// <exception cref="StowageException">those of Step; Unsupported for a batch with weights or a
+        /// reference</exception>
         public float[,] LogProbabilities(Batch batch, CancellationToken cancellation = default(CancellationToken))
         {
             long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
@@ -258,9 +273,12 @@ namespace Stowage
                 call.End(stw_trainer_write_reference(call.Trainer, (stw_dataset*)from.Pointer, texts.Of(path), &error), &error);
         }
 
-        /// <summary>Another budget from the next step on, with the same bits: the new plan.</summary>
-        /// <exception cref="OverBudgetException">nothing fits; the trainer is unchanged</exception>
-        /// <exception cref="StowageException">OutOfMemory; BadState from inside a callback, and while a view is open; the trainer is unchanged</exception>
+        /// <summary>Changes the budget from the next step on, with the same bits, and returns the new
+        /// plan.</summary>
+        /// <exception cref="OverBudgetException">nothing fits the budget; the trainer is
+        /// unchanged</exception>
+        /// <exception cref="StowageException">OutOfMemory; BadState from inside a callback, and while a view
+        /// is open; the trainer is unchanged</exception>
         public Plan Replan(long memoryBytes)
         {
             stw_plan* made = null;
@@ -276,8 +294,10 @@ namespace Stowage
             return new Plan(made);
         }
 
-        /// <summary>Measures the device: the profile to plan with, <see cref="PlanOptions.Profile"/>. For a trainer that has not stepped.</summary>
-        /// <exception cref="StowageException">BadState for one that has, NonFinite, Cancelled, those of reading weights</exception>
+        /// <summary>Measures the device and returns a profile for planning,
+        /// <see cref="PlanOptions.Profile"/>. Only for a trainer that has made no step.</summary>
+        /// <exception cref="StowageException">BadState for a trainer that has made a step, NonFinite,
+        /// Cancelled, and the errors of reading weights</exception>
         public string Calibrate(CancellationToken cancellation = default(CancellationToken))
         {
             var made = new byte[STW_PROFILE_BYTES];
@@ -299,39 +319,42 @@ namespace Stowage
                 call.End(entry(call.Trainer, texts.Of(path), &error), &error);
         }
 
-        /// <summary>Measures the same and writes it as a trace that Perfetto shows.</summary>
+        /// <summary>Measures a step in the same way and writes a trace, which Perfetto shows.</summary>
         public void Timeline(string path, CancellationToken cancellation = default(CancellationToken))
         {
             WithPath(stw_trainer_timeline, path, cancellation);
         }
 
-        /// <summary>Writes a checkpoint, which any budget may restore.</summary>
+        /// <summary>Writes a checkpoint, which can be restored with any budget.</summary>
         public void Save(string path)
         {
             WithPath(stw_trainer_save, path);
         }
 
-        /// <summary>Goes on where a checkpoint was written.</summary>
-        /// <exception cref="StowageException">Corrupt, BadState naming the field that does not match, IOError; the trainer is unchanged</exception>
+        /// <summary>Reads a checkpoint, to continue from it.</summary>
+        /// <exception cref="StowageException">Corrupt, BadState (it names the field that does not match),
+        /// IOError; the trainer is unchanged</exception>
         public void Restore(string path)
         {
             WithPath(stw_trainer_restore, path);
         }
 
-        /// <summary>Writes what transformers, or of adapters PEFT, loads.</summary>
+        /// <summary>Writes the model in a form that transformers loads; of a model with adapters only the
+        /// adapters, for PEFT.</summary>
         public void ExportModel(string folder)
         {
             WithPath(stw_trainer_export_model, folder);
         }
 
-        /// <summary>Stops what is under way before its next micro-step, or else what comes next. From any thread. A token stops one call, and nothing else.</summary>
+        /// <summary>Stops the call in progress, within a step too, or else the next one. For any thread. A
+        /// cancellation token, in contrast, stops only its own call.</summary>
         public void Cancel()
         {
             using (Held held = Hold())
                 stw_trainer_cancel((stw_trainer*)held.Pointer);
         }
 
-        /// <summary>How far it is. From any thread.</summary>
+        /// <summary>The state of the trainer. For any thread.</summary>
         public Progress Progress
         {
             get
@@ -343,7 +366,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>Of a CUDA device; else zero.</summary>
+        /// <summary>The stream of a CUDA device; else zero.</summary>
         public IntPtr Stream
         {
             get
@@ -353,8 +376,10 @@ namespace Stowage
             }
         }
 
-        /// <summary>A tensor where it lies, without a copy, by its index among <see cref="Model.Tensors"/>; until it is disposed of there is no other plan.</summary>
-        /// <exception cref="StowageException">BadArgument; Unsupported where it is not stored as one array of fp32, bf16 or fp16</exception>
+        /// <summary>A view of a tensor, without a copy, by its index in <see cref="Model.Tensors"/>. Until
+        /// the view is disposed of, the trainer cannot be planned again.</summary>
+        /// <exception cref="StowageException">BadArgument; Unsupported if the tensor is not stored as one
+        /// array of fp32, bf16 or fp16</exception>
         public TensorView View(int index, TensorKind kind = TensorKind.Parameter)
         {
             DLManagedTensorVersioned* made = null;
@@ -376,15 +401,17 @@ namespace Stowage
             }
         }
 
-        /// <summary>A copy of a tensor, by its index among <see cref="Model.Tensors"/>: a parameter, its gradient, or a state of it.</summary>
-        /// <exception cref="StowageException">those of View; Unsupported where it lies in a GPU's memory</exception>
+        /// <summary>A copy of a tensor, by its index in <see cref="Model.Tensors"/>: a parameter, its
+        /// gradient, or one of its optimizer states.</summary>
+        /// <exception cref="StowageException">those of View; Unsupported if the tensor is in a GPU's
+        /// memory</exception>
         public Tensor GetTensor(int index, TensorKind kind = TensorKind.Parameter)
         {
             using (TensorView view = View(index, kind))
                 return new Tensor(view);
         }
 
-        /// <summary>Overwrites a parameter with as many values as it has.</summary>
+        /// <summary>Overwrites a parameter. The number of values must be the same.</summary>
         public void SetTensor(int index, float[] values)
         {
             int count = Numbers.Given(values, nameof(values)).Length;

@@ -4,10 +4,10 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>stw_trainer_options; null: the optimizer's own.</summary>
+    /// <summary>stw_trainer_options. null: the optimizer's default.</summary>
     public sealed class TrainerOptions
     {
-        /// <summary>Of dropout; null: 1337.</summary>
+        /// <summary>Seed of dropout; null: 1337.</summary>
         public ulong? Seed { get; set; }
         /// <summary>AdamW, Muon, Lion.</summary>
         public float? Beta1 { get; set; }
@@ -15,7 +15,7 @@ namespace Stowage
         public float? Beta2 { get; set; }
         /// <summary>AdamW, Muon; 0: 1e-8.</summary>
         public float Epsilon { get; set; }
-        /// <summary>None on 1-D tensors.</summary>
+        /// <summary>Tensors of one dimension get none.</summary>
         public float? WeightDecay { get; set; }
         /// <summary>0: no clipping.</summary>
         public float? ClipNorm { get; set; }
@@ -23,31 +23,35 @@ namespace Stowage
         public bool Nesterov { get; set; }
         /// <summary>SGD, Muon.</summary>
         public float? Momentum { get; set; }
-        /// <summary>The host's memory, at least <see cref="PlanInfo.Arena"/> bytes at a multiple of 256, until the trainer and its views have ended; zero: allocated.</summary>
+        /// <summary>Memory of the host, at least <see cref="PlanInfo.Arena"/> bytes at a multiple of 256,
+        /// until the trainer and its views have ended; zero: the trainer allocates it.</summary>
         public IntPtr Arena { get; set; }
-        /// <summary>Of Arena.</summary>
+        /// <summary>The size of Arena, in bytes.</summary>
         public long ArenaBytes { get; set; }
-        /// <summary>May change the gradients before they are used. What it throws fails the step, which then has updated nothing, and leaves it.</summary>
+        /// <summary>May change the gradients before they are used. Its exception fails the step, which then
+        /// updates nothing, and leaves the call.</summary>
         public Action<Gradients> GradientHook { get; set; }
-        /// <summary>This share of the target's probability goes to all tokens alike.</summary>
+        /// <summary>The share of the target's probability that all tokens share equally.</summary>
         public float LabelSmoothing { get; set; }
-        /// <summary>Times the square of log Σ exp(logits), added to every token's loss.</summary>
+        /// <summary>Every token's loss grows by this factor times the square of log Σ exp(logits).</summary>
         public float ZLoss { get; set; }
-        /// <summary>0: none; else how many standard deviations a loss or norm may lie above its running mean.</summary>
+        /// <summary>How many standard deviations a loss or gradient norm may lie above its running mean; 0:
+        /// no limit.</summary>
         public float OutlierLimit { get; set; }
-        /// <summary>fp16: of the first step; 0: 65536.</summary>
+        /// <summary>fp16: scale of the first step; 0: 65536.</summary>
         public double LossScale { get; set; }
-        /// <summary>fp16: updates after which it doubles; 0: 2000.</summary>
+        /// <summary>fp16: number of updates after which the scale doubles; 0: 2000.</summary>
         public int GrowthInterval { get; set; }
-        /// <summary>What happens where a loss or gradient is not finite.</summary>
+        /// <summary>What a step does if its loss or gradient is not finite.</summary>
         public NonFinite NonFinite { get; set; }
-        /// <summary>Of the plan's preference; 0: 0.1, of SimPO 2.</summary>
+        /// <summary>For the preference of the plan; 0: 0.1, for SimPO 2.</summary>
         public float Beta { get; set; }
         /// <summary>SimPO; null: half of Beta.</summary>
         public float? Margin { get; set; }
-        /// <summary>How often the chosen document's mean token loss is added to a preference's.</summary>
+        /// <summary>Factor with which the chosen document's mean token loss is added to a preference's
+        /// loss.</summary>
         public float AnswerShare { get; set; }
-        /// <summary>Of the creation, and of all that the trainer does.</summary>
+        /// <summary>Reports and cancels the creation and all calls of the trainer.</summary>
         public Watch Watch { get; set; }
 
         internal unsafe stw_trainer_options Given()
@@ -81,25 +85,27 @@ namespace Stowage
     /// <summary>stw_run_options; null: unset.</summary>
     public sealed class RunOptions
     {
-        /// <summary>Until this many batches have been consumed.</summary>
+        /// <summary>The run ends when this many batches have been consumed in all.</summary>
         public long Until { get; set; }
         /// <summary>Length of the schedule; 0: Until.</summary>
         public long Total { get; set; }
         /// <summary>Steps of linear warm-up.</summary>
         public long Warmup { get; set; }
-        /// <summary>0: the optimizer's own.</summary>
+        /// <summary>The full rate; 0: the optimizer's default.</summary>
         public double LearningRate { get; set; }
-        /// <summary>null: a tenth of it; inverse root: 0.</summary>
+        /// <summary>null: a tenth of the full rate; inverse root: 0.</summary>
         public double? MinRate { get; set; }
         /// <summary>After the warm-up.</summary>
         public Schedule Schedule { get; set; }
         /// <summary>0: 1.</summary>
         public int ProgressEvery { get; set; }
-        /// <summary>Is called after every ProgressEvery steps, between two of them: it may evaluate, generate and save. false stops the run; what it throws leaves it.</summary>
+        /// <summary>Called between two steps, after every ProgressEvery steps. It may evaluate, generate and
+        /// save. A result of false stops the run. Its exception leaves the run.</summary>
         public Func<Progress, bool> Progress { get; set; }
         /// <summary>Warm-up-stable-decay: 0: a fifth of Total.</summary>
         public long DecaySteps { get; set; }
-        /// <summary>Learning rates are meant for so many samples a step; 0: they are taken as they are.</summary>
+        /// <summary>The number of samples in a step that the learning rates were chosen for; 0: rates are
+        /// used as they are.</summary>
         public long BaseBatch { get; set; }
 
         internal stw_run_options Given()
@@ -121,7 +127,7 @@ namespace Stowage
     /// <summary>stw_generate_options.</summary>
     public sealed class GenerateOptions
     {
-        /// <summary>New tokens, at most.</summary>
+        /// <summary>The most tokens to generate.</summary>
         public int Count { get; set; }
         /// <summary>0: all.</summary>
         public int TopK { get; set; }
@@ -131,7 +137,7 @@ namespace Stowage
         public double Temperature { get; set; }
         /// <summary>null: 1337.</summary>
         public ulong? Seed { get; set; }
-        /// <summary>Tokens of which any ends the answer, and is the last one then.</summary>
+        /// <summary>Tokens that end the answer. The one that ended it is the last token.</summary>
         public IReadOnlyList<int> Stop { get; set; }
     }
 }

@@ -5,7 +5,7 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>How far a long call is.</summary>
+    /// <summary>The progress of a long call.</summary>
     public sealed class WatchState
     {
         internal WatchState(stw_watch_info told)
@@ -17,34 +17,37 @@ namespace Stowage
             Share = told.share;
         }
 
-        /// <summary>What is under way.</summary>
+        /// <summary>The kind of call in progress.</summary>
         public Work Work { get; }
-        /// <summary>What Done and Total count.</summary>
+        /// <summary>The unit of Done and Total.</summary>
         public Unit Unit { get; }
-        /// <summary>Where nothing is under way, of the last call.</summary>
+        /// <summary>Finished work. When no call is in progress: that of the last call.</summary>
         public long Done { get; }
-        /// <summary>0: unknown.</summary>
+        /// <summary>All work of the call; 0: unknown.</summary>
         public long Total { get; }
-        /// <summary>Of the whole, 0 to 1.</summary>
+        /// <summary>The share of the work that is done, 0 to 1.</summary>
         public double Share { get; }
     }
 
     /// <summary>stw_watch_options; null: unset.</summary>
     public sealed class WatchOptions
     {
-        /// <summary>Called in the middle of a long call; false cancels it. What it throws cancels it, too, and leaves it.</summary>
+        /// <summary>Called in the middle of a long call. A result of false cancels the call. An exception
+        /// cancels it, too, and leaves the call.</summary>
         public Func<WatchState, bool> Notify { get; set; }
-        /// <summary>Between two calls of Notify; null: 100; 0: it is called after every piece of work.</summary>
+        /// <summary>Shortest time between two calls of Notify; null: 100; 0: Notify is called after every
+        /// piece of work.</summary>
         public int? IntervalMilliseconds { get; set; }
     }
 
-    /// <summary>Cancels the long calls that use it, one after the other, and tells how far they are: for PlanOptions, DatasetOptions and TrainerOptions,
-    /// for Plan's Frontier and Picture, and for Model's Export.</summary>
+    /// <summary>Cancels long calls and reports their progress, one call at a time. Put it into PlanOptions,
+    /// DatasetOptions and TrainerOptions, or pass it to Plan's Frontier and Picture and to Model's
+    /// Export.</summary>
     public sealed unsafe class Watch : NativeObject
     {
         private readonly WatchCalls calls;
 
-        /// <summary>Makes one.</summary>
+        /// <summary>Creates a watch.</summary>
         /// <exception cref="StowageException">BadArgument</exception>
         public Watch(WatchOptions options = null)
         {
@@ -61,7 +64,7 @@ namespace Stowage
             }
             stw_watch* made = null;
             stw_error error = stw_error.Sized();
-            WatchCalls called = calls;   // not this: what it holds must not hold it
+            WatchCalls called = calls;   // not this: an object that it holds must not hold it
             try
             {
                 Errors.Check(stw_watch_create(&made, &given, &error), &error);
@@ -78,14 +81,15 @@ namespace Stowage
             });
         }
 
-        /// <summary>On any thread: ends the call under way that uses the watch, or else the next one.</summary>
+        /// <summary>Ends the call in progress that uses the watch, or else the next one. For any
+        /// thread.</summary>
         public void Cancel()
         {
             using (Held held = Hold())
                 stw_watch_cancel((stw_watch*)held.Pointer);
         }
 
-        /// <summary>How far the call under way is, on any thread.</summary>
+        /// <summary>The progress of the call in progress. For any thread.</summary>
         public WatchState State
         {
             get
@@ -97,14 +101,14 @@ namespace Stowage
             }
         }
 
-        /// <summary>What Notify threw in the call that is over.</summary>
+        /// <summary>The exception of Notify in the call that is over.</summary>
         internal ExceptionDispatchInfo TakeFailure()
         {
             return calls?.Take();
         }
     }
 
-    /// <summary>What a watch calls.</summary>
+    /// <summary>The callback of a watch.</summary>
     internal sealed unsafe class WatchCalls : Carrier
     {
         private static readonly stw_watch_fn OfNotify = OnNotify;

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// calls are what a callback's user pointer leads to: C's memory with a handle of it.
+// calls is the target of a callback's user pointer: memory of C with a handle.
 type calls struct {
 	log      func(level LogLevel, component, message string)
 	memory   Memory
@@ -43,8 +43,8 @@ func (c *calls) release() {
 
 func callsOf(user unsafe.Pointer) *calls { return (*(*cgo.Handle)(user)).Value().(*calls) }
 
-// run calls something of the host's on a goroutine of its own, so that neither a panic nor runtime.Goexit leaves through C's frames. Whether it
-// returned true.
+// run calls host code on a goroutine of its own, so that neither a panic nor runtime.Goexit leaves through
+// C's frames. It returns whether the call returned true.
 func (c *calls) run(call func() bool) (is bool) {
 	done, returned := make(chan struct{}), false
 	go func() {
@@ -69,7 +69,7 @@ func status(is bool) C.int32_t {
 	return 1
 }
 
-// explain goes on, in the call that is over, with what ended a callback, or adds the error of a hook.
+// explain runs at the end of a call. It continues a panic that ended a callback, or adds the error of a hook.
 func (c *calls) explain(err error) error {
 	if c == nil {
 		return err
@@ -91,7 +91,7 @@ func (c *calls) explain(err error) error {
 //export stowageGoLog
 func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.char) {
 	told := callsOf(user).log
-	new(calls).run(func() bool { // whose end is nobody's
+	new(calls).run(func() bool { // a panic here has no caller
 		told(LogLevel(level), C.GoString(component), C.GoString(message))
 		return true
 	})
@@ -119,7 +119,7 @@ func stowageGoRelease(user, given unsafe.Pointer, bytes C.size_t, stream unsafe.
 //export stowageGoRun
 func stowageGoRun(user unsafe.Pointer, tasks C.uint32_t, task C.stowage_go_task, context unsafe.Pointer) {
 	executor, done, returned := callsOf(user).executor, make(chan struct{}), false
-	go func() { // what it panics with finds no recover of a caller's above C's frames
+	go func() { // its panic finds no recover of a caller above C's frames
 		defer close(done)
 		executor.Run(int(tasks), func(i int) { C.stowage_go_call(task, context, C.uint32_t(i)) })
 		returned = true
@@ -148,17 +148,17 @@ func stowageGoProgress(user unsafe.Pointer, now *C.stw_progress) C.int32_t {
 	return status(c.run(func() bool { return c.progress(progressOf(&told)) }))
 }
 
-// Gradients are what a hook may change before the update, while it is called: adding them up over several trainers, with LossSum,
-// TargetCount and InOrder, makes one step of the joint batch.
+// Gradients are the gradients that a hook may change while it is called, before the update. Adding them up
+// over several trainers, with LossSum, TargetCount and InOrder, makes one step of the joint batch.
 type Gradients struct {
-	Scale     float64 // that they carry: 1 unless the precision is fp16
+	Scale     float64 // scale that the gradients contain: 1 unless the precision is fp16
 	Count     uint64  // numbers
 	gradients *C.stw_gradients
 	onHost    bool
 }
 
-// Data are sums over tokens, of all trainable parameters; nil where they lie in a GPU's memory, and after the hook has returned. Holes are to
-// be ignored.
+// Data are the gradients of all trainable parameters: sums over tokens. Ignore the holes. Data is nil if the
+// gradients are in a GPU's memory, and after the hook has returned.
 func (g *Gradients) Data() []float32 {
 	if g.gradients == nil || !g.onHost {
 		return nil
@@ -166,7 +166,7 @@ func (g *Gradients) Data() []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(g.gradients.data)), int(g.gradients.count))
 }
 
-// LossSum is nil where Data is.
+// LossSum is the sum of the losses of all targets; nil if Data is nil.
 func (g *Gradients) LossSum() *float64 {
 	if g.gradients == nil || !g.onHost {
 		return nil
@@ -174,7 +174,7 @@ func (g *Gradients) LossSum() *float64 {
 	return (*float64)(unsafe.Pointer(g.gradients.loss_sum))
 }
 
-// TargetCount is nil where Data is.
+// TargetCount is the number of targets; nil if Data is nil.
 func (g *Gradients) TargetCount() *uint64 {
 	if g.gradients == nil || !g.onHost {
 		return nil
@@ -182,7 +182,8 @@ func (g *Gradients) TargetCount() *uint64 {
 	return (*uint64)(unsafe.Pointer(g.gradients.target_count))
 }
 
-// InOrder counts pairs of a preference whose chosen document was ahead; nil where Data is, and with a library that does not know it.
+// InOrder is, with a preference, the number of pairs whose chosen document was ahead; nil if Data is nil, or
+// if the library does not know it.
 func (g *Gradients) InOrder() *uint32 {
 	if g.gradients == nil || !g.onHost {
 		return nil
@@ -190,7 +191,8 @@ func (g *Gradients) InOrder() *uint32 {
 	return (*uint32)(unsafe.Pointer(g.gradients.in_order))
 }
 
-// Addresses are where data, loss sum and target count lie, of a GPU in its memory, in the order of the stream.
+// Addresses are the addresses of data, loss sum and target count. On a GPU they are in its memory; use them
+// in the order of the stream.
 func (g *Gradients) Addresses() (data, lossSum, targetCount, stream unsafe.Pointer) {
 	if g.gradients == nil {
 		return nil, nil, nil, nil

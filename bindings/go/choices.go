@@ -5,7 +5,7 @@ package stowage
 */
 import "C"
 
-// Numbers of the API that have names; 0 is the default.
+// Constants of the API; 0 is the default.
 type (
 	Backend           uint32
 	LogLevel          int32

@@ -18,26 +18,29 @@ type DatasetOptions struct {
 	TokenType   TokenType // how ids are stored; TokenTypeAuto refuses a file that looks like another type
 	Vocabulary  uint64    // every id must be smaller
 	Sequence    uint64    // tokens of a sample
-	Seed        *uint64   // of the windows; nil: 1337
+	Seed        *uint64   // chooses the windows of tokens; nil: 1337
 	DocumentEnd *uint64
 	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
 	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token; of TaskLabels and TaskNumber LabelCount float32
 	LabelCount  uint64
-	Task        Task     // the model's, with Labels; TaskAutomatic: TaskLabel
-	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
+	Task        Task     // with Labels: the task of the model; TaskAutomatic: TaskLabel
+	HeldOut     *float64 // share of the tokens, at the end of the file, that is held out; nil: 0.1
 	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
-	Reference   string   // with pairs: what Trainer.WriteReference wrote
-	// For masked language models: the share of tokens that are hidden, 0: none; what they become; of each token of the vocabulary a sum of 1: it is
-	// special, and never hidden; 2: it goes on with the word of the token before (nil: all are 0); and whether whole words are hidden.
+	Reference   string   // with pairs: the file that Trainer.WriteReference wrote
+	// For masked language models. MaskRate is the share of tokens that are hidden; 0: none. MaskToken is the
+	// token that they become. TokenKinds has for each token of the vocabulary the sum of 1: it is special, and
+	// never hidden; and 2: it continues the word of the token before; nil: all are 0. MaskWholeWords hides whole
+	// words.
 	MaskRate       float64
 	MaskToken      uint64
 	TokenKinds     []byte
 	MaskWholeWords bool
-	InOrder        bool   // without Marks and MaskRate: evaluations are of all of the held-out part, in windows end to end
-	Watch          *Watch // of the opening; nil: none
+	// evaluations cover the whole held-out part, in consecutive windows; excludes Marks and MaskRate
+	InOrder bool
+	Watch   *Watch // reports and cancels the opening; nil: none
 }
 
-// DatasetInfo is what is known of a file of tokens.
+// DatasetInfo has the numbers of tokens and samples of a dataset.
 type DatasetInfo struct {
 	Tokenizer                          Tokenizer
 	TrainingTokens, EvaluationTokens   uint64
@@ -50,7 +53,8 @@ type Dataset struct {
 	handle[*C.stw_dataset]
 }
 
-// OpenDataset reads text, or little-endian ids of options.TokenType (auto: uint16, or uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
+// OpenDataset opens text, or little-endian ids of options.TokenType (auto: uint16, or uint32 if the
+// vocabulary exceeds 65,536). Errors: IOError, Corrupt.
 func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	if err := noZero(path, options.Marks, options.Labels, options.Reference); err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	return dataset, nil
 }
 
-// Close lets the file go.
+// Close closes the file.
 func (d *Dataset) Close() error {
 	if d != nil {
 		d.close()
@@ -107,7 +111,7 @@ func (d *Dataset) Close() error {
 	return nil
 }
 
-// Info is zero for a dataset that is closed.
+// Info describes the dataset; zero after Close.
 func (d *Dataset) Info() DatasetInfo {
 	pointer, err := d.use("Dataset")
 	if err != nil {

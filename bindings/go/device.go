@@ -12,49 +12,54 @@ import (
 	"unsafe"
 )
 
-// Memory is the host's for arenas, none of Go's own: C's, mapped, or a GPU's. A panic of Allocate counts as nil, one of Release is dropped.
+// Memory is the host's allocator for arenas. It returns memory of C, mapped memory or memory of a GPU, and
+// never memory of Go's heap. A panic of Allocate counts as nil; a panic of Release is dropped.
 type Memory interface {
-	// Allocate returns at least so many bytes at a multiple of the alignment, or nil. On a CUDA device that is its memory, in the order of
-	// DeviceOptions.Stream, or nil there.
+	// Allocate returns at least so many bytes at a multiple of the alignment, or nil. On a CUDA device it is
+	// memory of the device, in the order of stream, which is DeviceOptions.Stream.
 	Allocate(bytes, alignment int, stream unsafe.Pointer) unsafe.Pointer
-	// Release takes back what Allocate returned.
+	// Release frees memory that Allocate returned.
 	Release(memory unsafe.Pointer, bytes int, stream unsafe.Pointer)
 }
 
-// Executor is the host's goroutines.
+// Executor runs tasks on the host's goroutines.
 type Executor interface {
-	// Run calls task(i) once for every i in [0, tasks), on any goroutines, in any order, at most DeviceOptions.Threads of them at once, and returns
-	// when all have returned. A panic of it, or runtime.Goexit, ends the process: nobody would know which tasks still run.
+	// Run calls task(i) once for every i in [0, tasks), on any goroutines and in any order, at most
+	// DeviceOptions.Threads at the same time. It returns when all have returned. A panic of Run, or
+	// runtime.Goexit, ends the process, because tasks may still be running.
 	Run(tasks int, task func(i int))
 }
 
-// DeviceOptions say where to compute.
+// DeviceOptions are stw_device_options.
 type DeviceOptions struct {
-	Backend  Backend // auto: CUDA where there is one, else the CPU
-	Ordinal  int     // of several CUDA devices
+	Backend  Backend // auto: CUDA if there is a CUDA device, else the CPU
+	Ordinal  int     // number of the CUDA device, if there are several
 	Threads  int     // CPU: threads that compute; 0: one for each processor
 	ISA      ISA
 	LogLevel LogLevel // 0: LogWarning
-	// Log is told what happens, on a goroutine of its own while the caller waits, perhaps the runtime's; what it panics with is dropped.
+	// Log receives messages, on a goroutine of its own while the caller waits, which may be the runtime. Its
+	// panics are dropped.
 	Log      func(level LogLevel, component, message string)
-	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": what the system finds
+	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": the one that the system finds
 	Cudnn    string // CUDA: the path of a libcudnn.so.9
 	Memory   Memory
-	Executor Executor       // nil: a pool of the library's that sleeps when idle
-	Stream   unsafe.Pointer // CUDA: the host's stream, of the device's primary context, until the device is closed; nil: one of the library's
+	Executor Executor // nil: the library's own threads, which sleep when they are idle
+	// CUDA: the host's stream, of the device's primary context, until the device is closed; nil: the library
+	// makes one
+	Stream unsafe.Pointer
 }
 
-// DeviceInfo is what is known of a device.
+// DeviceInfo describes a device.
 type DeviceInfo struct {
 	Backend                 Backend
 	MemoryTotal, MemoryFree uint64
-	MemoryReserved          uint64 // CUDA: what the context has taken already of what a plan's reserve counts
+	MemoryReserved          uint64 // CUDA: bytes that the context already takes out of a plan's reserve
 	ComputeMajor            int    // CUDA
 	ComputeMinor            int
 	Threads                 int // CPU
 	ISA                     ISA
 	Name                    string
-	Profile                 string // what PlanOptions.Device takes
+	Profile                 string // the name for PlanOptions.Device
 }
 
 // MemoryHolder is a process that holds memory of a CUDA device.
@@ -63,14 +68,14 @@ type MemoryHolder struct {
 	Name           string
 }
 
-// LogMessage is what DeviceOptions.Log is told.
+// LogMessage is a message for DeviceOptions.Log.
 type LogMessage struct {
 	Level           LogLevel
 	Number          uint64
 	Component, Text string
 }
 
-// opened is a device that is closed after its last user.
+// opened is a device that is closed after its last user has ended.
 type opened struct {
 	pointer *C.stw_device
 	calls   *calls
@@ -100,7 +105,8 @@ type Device struct {
 	handle[*opened]
 }
 
-// OpenDevice answers Unsupported where this library or machine has no such backend or instruction set.
+// OpenDevice opens a device. Its error is Unsupported if this library or machine has no such backend or
+// instruction set.
 func OpenDevice(options DeviceOptions) (*Device, error) {
 	if err := noZero(options.CublasLt, options.Cudnn); err != nil {
 		return nil, err
@@ -139,7 +145,7 @@ func OpenDevice(options DeviceOptions) (*Device, error) {
 	return device, nil
 }
 
-// Close lets the device go; trainers on it go on.
+// Close closes the device; trainers on it can still be used.
 func (d *Device) Close() error {
 	if d != nil {
 		d.close()
@@ -147,7 +153,7 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Info is zero for a device that is closed.
+// Info describes the device; zero after Close.
 func (d *Device) Info() DeviceInfo {
 	pointer, err := d.use("Device")
 	if err != nil {
@@ -165,7 +171,7 @@ func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
 		Name: array(told.name[:]), Profile: array(told.profile[:])}
 }
 
-// Users are the device itself, until it is closed, and the trainers on it.
+// Users returns the number of users: the device itself, until it is closed, and the trainers on it.
 func (d *Device) Users() int {
 	opened, err := d.use("Device")
 	if err != nil {
@@ -177,7 +183,8 @@ func (d *Device) Users() int {
 	return opened.users
 }
 
-// Holders are the processes that hold memory of a CUDA device, the largest first, as far as the driver tells.
+// Holders are the processes that hold memory of a CUDA device, the largest first, as far as the driver
+// reports them.
 func (d *Device) Holders() []MemoryHolder {
 	pointer, err := d.use("Device")
 	if err != nil {
@@ -192,7 +199,7 @@ func (d *Device) Holders() []MemoryHolder {
 		})
 }
 
-// NextLog is the oldest message kept whose number is larger than after; false: there is none.
+// NextLog returns the oldest kept message whose number is larger than after, or false if there is none.
 func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 	pointer, err := d.use("Device")
 	if err != nil {
@@ -206,7 +213,7 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 	return LogMessage{Level: LogLevel(told.level), Number: uint64(told.number), Component: array(told.component[:]), Text: array(told.text[:])}, true
 }
 
-// Devices are what can train here, the CPU first.
+// Devices are the devices that can train on this machine, the CPU first.
 func Devices() ([]DeviceInfo, error) {
 	var found []DeviceInfo
 	for {

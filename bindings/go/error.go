@@ -7,7 +7,7 @@ import "C"
 
 import "fmt"
 
-// Status is one of the library's codes: errors.Is(err, stowage.OverBudget).
+// Status is a status code of the library, for errors.Is(err, stowage.OverBudget).
 type Status int32
 
 const (
@@ -34,15 +34,15 @@ const (
 // Error is the code's name, such as "STW_OVER_BUDGET".
 func (s Status) Error() string { return C.GoString(C.stw_status_name(C.stw_status(s))) }
 
-// Category is such as OutOfMemory of OverBudget.
+// Category returns the category of the code, such as OutOfMemory for OverBudget.
 func (s Status) Category() Status { return s / 1000 * 1000 }
 
-// Error is what the library answers instead of success.
+// Error is a failure of the library.
 type Error struct {
 	Status                      Status
 	Message                     string // one line
 	NativeCode                  int    // errno or cudaError_t, else 0
-	BytesNeeded, BytesAvailable uint64 // where memory was missing
+	BytesNeeded, BytesAvailable uint64 // bytes, if there was too little memory
 	cause                       error
 }
 
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 // Is compares with a Status.
 func (e *Error) Is(target error) bool { return e.Status == target }
 
-// Unwrap is the error of a gradient hook.
+// Unwrap returns the error of a gradient hook.
 func (e *Error) Unwrap() error { return e.cause }
 
 func failure(status Status, format string, values ...any) error {
@@ -71,7 +71,7 @@ func newError() C.stw_error {
 	return sized[C.stw_error]()
 }
 
-// check makes an error of what an entry returned and wrote.
+// check makes an error from the status that an entry returned and the error that it wrote.
 func check(status C.stw_status, told *C.stw_error) error {
 	if status == C.STW_OK {
 		return nil

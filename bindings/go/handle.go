@@ -2,8 +2,8 @@ package stowage
 
 import "sync"
 
-// handle is something of the library's, known by a pointer, that is given back once: by close, or at the end of the last call that was under way
-// then.
+// handle is an object of the library, known by a pointer, that is destroyed once: by close, or at the end of
+// the last call that was in progress then.
 type handle[P comparable] struct {
 	mutex   sync.Mutex
 	pointer P
@@ -12,7 +12,7 @@ type handle[P comparable] struct {
 	closed  bool
 }
 
-// use is followed by done, where it has not failed.
+// use must be followed by done if it did not fail.
 func (h *handle[P]) use(what string) (P, error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

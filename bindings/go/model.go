@@ -12,25 +12,27 @@ import (
 
 // ModelOptions are stw_model_options.
 type ModelOptions struct {
-	Source     string  // a folder with config.json, a config.json, or the name of a preset such as "nano"
-	ConfigJSON string  // instead of Source: the text of a config.json
-	Weights    string  // a .safetensors file or a folder; "": those of the source folder if it has any, else random values drawn from Seed
-	Seed       *uint64 // nil: 1337
-	Dropout    *float32
+	Source     string // a folder with config.json, a config.json, or the name of a preset such as "nano"
+	ConfigJSON string // instead of Source: the text of a config.json
+	// a .safetensors file or a folder; "": those of the source folder, else random values drawn from Seed
+	Weights string
+	Seed    *uint64 // nil: 1337
+	Dropout *float32
 
-	Adapter               string // a folder of adapters (LoRA) to go on with
-	AdapterRank           int    // new ones; 0: no new ones
-	AdapterTargets        string // such as "q_proj,v_proj"; "": all matrices of blocks
+	Adapter     string // a folder of adapters (LoRA) to continue
+	AdapterRank int    // rank of new adapters; 0: no new adapters
+	// the matrices that get one, such as "q_proj,v_proj"; "": all matrices of blocks
+	AdapterTargets        string
 	AdapterAlpha          float32
 	AdapterDropout        float32
 	AdapterRankStabilised bool
 
-	LabelCount int      // a classifier of whole texts; 0: as the config says
-	LabelNames []string // LabelCount of them; none: the model's own, else LABEL_0, LABEL_1, …
+	LabelCount int      // makes the model a classifier of texts; 0: as the config says
+	LabelNames []string // LabelCount names; none: the names of the model, else LABEL_0, LABEL_1, …
 	Task       Task     // TaskAutomatic: as the config says, or with labels TaskLabel
 }
 
-// ModelInfo is what is known of a model.
+// ModelInfo describes a model.
 type ModelInfo struct {
 	Layers, Width         int
 	Parameters, Trainable uint64
@@ -38,12 +40,14 @@ type ModelInfo struct {
 	HasWeights, HasCodes  bool
 	Architecture          string
 	AdapterRank           int
-	Labels                int   // of a classifier; 0: a language model
+	Labels                int   // of a classifier; 0: not a classifier
 	PaddingToken          int64 // -1: none
 	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
 	Task                  Task
-	HeadIsNew             bool // weights were read from files, and of the head some were drawn from the seed
-	TokenTypes            int  // how many types of tokens it tells apart, such as a first and a second text; 0: none
+	// weights were read from files, but at least a part of the head was drawn from the seed
+	HeadIsNew bool
+	// how many token types it distinguishes, such as those of a first and of a second text; 0: none
+	TokenTypes int
 }
 
 // TensorInfo is a tensor of a model.
@@ -53,15 +57,16 @@ type TensorInfo struct {
 	Elements uint64
 }
 
-// Model describes what is trained; weights are read when a trainer is made of it.
+// Model describes a model. Weights are read when a trainer is created.
 type Model struct {
 	handle[*C.stw_model]
 }
 
-// OpenModel takes a folder, a config.json, or a preset by its name.
+// OpenModel describes the model of a folder, a config.json, or a preset by its name.
 func OpenModel(source string) (*Model, error) { return NewModel(ModelOptions{Source: source}) }
 
-// NewModel answers IOError, Corrupt, Unsupported (architecture), UnsupportedField or BadArgument.
+// NewModel describes a model. Errors: IOError, Corrupt, Unsupported (architecture), UnsupportedField,
+// BadArgument.
 func NewModel(options ModelOptions) (*Model, error) {
 	if err := noZero(append([]string{options.Source, options.ConfigJSON, options.Weights, options.Adapter, options.AdapterTargets}, options.LabelNames...)...); err != nil {
 		return nil, err
@@ -105,7 +110,7 @@ func NewModel(options ModelOptions) (*Model, error) {
 	return model, nil
 }
 
-// Close may come before the end of what was made from the model.
+// Close destroys the model; objects made from it can still be used.
 func (m *Model) Close() error {
 	if m != nil {
 		m.close()
@@ -113,7 +118,7 @@ func (m *Model) Close() error {
 	return nil
 }
 
-// Info is zero for a model that is closed.
+// Info describes the model; zero after Close.
 func (m *Model) Info() ModelInfo {
 	pointer, err := m.use("Model")
 	if err != nil {
@@ -128,7 +133,7 @@ func (m *Model) Info() ModelInfo {
 		Generates: told.generates != 0, TokenTypes: int(told.token_types), Task: Task(told.task), HeadIsNew: told.head_is_new != 0}
 }
 
-// Tensors are all of them, by index.
+// Tensors are all tensors, by index.
 func (m *Model) Tensors() []TensorInfo {
 	pointer, err := m.use("Model")
 	if err != nil {
@@ -147,7 +152,7 @@ func (m *Model) Tensors() []TensorInfo {
 	return found
 }
 
-// TensorIndex is of the tensor with that name; false: there is none.
+// TensorIndex returns the index of the tensor with that name, or false if there is none.
 func (m *Model) TensorIndex(name string) (int, bool) {
 	pointer, err := m.use("Model")
 	if err != nil || noZero(name) != nil {
@@ -163,7 +168,7 @@ func (m *Model) TensorIndex(name string) (int, bool) {
 	return int(index), true
 }
 
-// Labels are a classifier's.
+// Labels are the labels of a classifier.
 func (m *Model) Labels() []string {
 	pointer, err := m.use("Model")
 	if err != nil {
@@ -173,7 +178,7 @@ func (m *Model) Labels() []string {
 	return names(func(index int) *C.char { return C.stw_model_label_at(pointer, C.size_t(index)) })
 }
 
-// Export writes config.json and model.safetensors, adapters added to the matrices they are for.
+// Export writes config.json and model.safetensors, with the adapters added to their matrices.
 func (m *Model) Export(folder string) error { return m.ExportWatched(folder, nil) }
 
 // ExportWatched is Export with a watch; nil: none.
@@ -197,7 +202,7 @@ func Presets() []string {
 	return names(func(index int) *C.char { return C.stw_model_preset_at(C.size_t(index)) })
 }
 
-// names are all from index 0 on.
+// names returns all names that an entry gives, from index 0 on.
 func names(at func(index int) *C.char) []string {
 	var found []string
 	for name := at(0); name != nil; name = at(len(found)) {
@@ -206,7 +211,7 @@ func names(at func(index int) *C.char) []string {
 	return found
 }
 
-// withPath calls with a path as C has it.
+// withPath makes a call with a path as a C string.
 func withPath(path string, call func(path *C.char, told *C.stw_error) C.stw_status) error {
 	if err := noZero(path); err != nil {
 		return err

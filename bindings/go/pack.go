@@ -18,35 +18,37 @@ type Lifetime struct {
 	Size         uint64
 }
 
-// Gap is a part of a buffer's life, [Lower, Upper), in which it takes its bytes [First, End) alone; none if they are equal.
+// Gap is a part of a buffer's lifetime, [Lower, Upper), in which it needs only its bytes [First, End), or no
+// bytes if both are equal.
 type Gap struct {
 	Lower, Upper int64
 	First, End   uint64
 }
 
-// Constraint is what holds for a buffer's place; the zero value: nothing.
+// Constraint has constraints on the place of a buffer; the zero value: no constraint.
 type Constraint struct {
 	Alignment uint64  // the offset is a multiple of it; 0: 1
-	Offset    *uint64 // given
-	Gaps      []Gap   // which do not overlap
+	Offset    *uint64 // a fixed offset
+	Gaps      []Gap   // must not overlap
 }
 
-// Packed is what was found, and how good it is.
+// Packed is the result of a search for offsets.
 type Packed struct {
-	Offsets []uint64 // nil where no placement within the capacity was found
+	Offsets []uint64 // nil if no placement within the capacity was found
 	Answer  PackAnswer
 	Height  uint64 // largest offset + size of the lowest placement found
 	Bound   uint64 // proven: no placement is lower
-	Nodes   uint64 // decisions taken
+	Nodes   uint64 // decisions that the search took
 }
 
-// Pack gives buffers offsets so that those alive at the same time do not overlap. Capacity 0: as low as possible; nodeLimit 0: 1,000,000. Where
-// none fits it answers OverBudget, with what was found.
+// Pack gives buffers offsets so that buffers that are alive at the same time do not overlap. Capacity 0: as
+// low as possible. nodeLimit 0: 1,000,000. If no placement within the capacity is found, the error is
+// OverBudget, and the result says what was found.
 func Pack(lifetimes []Lifetime, capacity, nodeLimit uint64) (Packed, error) {
 	return PackConstrained(lifetimes, nil, capacity, nodeLimit)
 }
 
-// PackConstrained is Pack for buffers with constraints, one for each of them; nil: none.
+// PackConstrained is Pack for buffers with constraints, one for each buffer; nil: none.
 func PackConstrained(lifetimes []Lifetime, constraints []Constraint, capacity, nodeLimit uint64) (Packed, error) {
 	if constraints != nil && len(constraints) != len(lifetimes) {
 		return Packed{}, failure(BadArgument, "constraints: expected %d, one for each buffer, found %d", len(lifetimes), len(constraints))

@@ -11,35 +11,35 @@ import (
 	"unsafe"
 )
 
-// ParameterGroup is settings of all parameters that a pattern names: "embeddings", "blocks.0-1", "norms", …, or a tensor's name with * and ?. What
-// is nil stays as it is.
+// ParameterGroup has settings for all parameters that match a pattern: "embeddings", "blocks.0-1", "norms",
+// …, or a tensor's name with * and ?. A setting that is nil changes nothing.
 type ParameterGroup struct {
 	Pattern      string
 	Frozen       *bool
-	LearningRate *float64 // a factor of the run's
+	LearningRate *float64 // factor of the run's learning rate
 	WeightDecay  *float64
-	StateBits    int // 32 or 8; 0: as it is
+	StateBits    int // 32 or 8; 0: unchanged
 }
 
 // PlanOptions are stw_plan_options.
 type PlanOptions struct {
-	MemoryBytes        uint64 // bounds the peak; 0: what the device has
+	MemoryBytes        uint64 // largest peak, in bytes; 0: all memory of the device
 	GlobalBatch        uint64 // samples of one optimizer step; required
 	Sequence           uint64 // tokens of a sample; 0: the model's positions, at most 1024
 	Device             string // "cpu", or a profile's name such as "rtx4090", or DeviceInfo.Profile; "": "cpu"
-	DeviceMemory       uint64 // bytes that are free there now; 0: as MemoryBytes says
+	DeviceMemory       uint64 // bytes that are free on the device now; 0: unknown, see MemoryBytes
 	ReserveBytes       *uint64
-	Threads            int // CPU: threads that will compute; 0: one a processor
+	Threads            int // CPU: threads that will compute; 0: one for each processor
 	Precision          Precision
 	Optimizer          Optimizer
-	StateBits          int // 32 or 8; 0: chosen
-	MicroBatch         int // 0: chosen
+	StateBits          int // 32 or 8; 0: the planner chooses
+	MicroBatch         int // 0: the planner chooses
 	Recompute          Recompute
 	Mode               Mode
-	Positions          bool   // batches may bring positions: several documents in a sample
-	Weights            bool   // batches may bring weights of tokens
-	HostBytes          uint64 // of host memory for what is offloaded; 0: nothing is
-	Profile            string // what Trainer.Calibrate gave
+	Positions          bool   // batches may have positions: several documents in a sample
+	Weights            bool   // batches may have weights of tokens
+	HostBytes          uint64 // bytes of host memory for offloaded tensors; 0: nothing is offloaded
+	Profile            string // a profile that Trainer.Calibrate returned
 	Groups             []ParameterGroup
 	Master             Master
 	Kernels            Kernels
@@ -48,11 +48,12 @@ type PlanOptions struct {
 	Attention          Attention
 	Quantize           Quantize
 	QuantizeEmbeddings Quantize
-	Preference         Preference // of pairs of documents, whose batches bring positions without Positions
-	Watch              *Watch     // of the planning; nil: none
+	Preference         Preference // for pairs of documents; batches then have positions even without Positions
+	Watch              *Watch     // reports and cancels the planning; nil: none
 }
 
-// PlanInfo is what a plan says. Bytes are those at the moment of the peak; Parameters to Padding add up to Arena.
+// PlanInfo has the decisions of a plan and their figures. Bytes are those at the moment of the peak;
+// Parameters to Padding add up to Arena.
 type PlanInfo struct {
 	Fits                                                    bool
 	MicroBatch, AccumulationSteps, LastMicroBatch           uint64
@@ -69,27 +70,27 @@ type PlanInfo struct {
 	CopiedBytes, TiledBlocks, TileRows                      uint64
 }
 
-// Buffer is one of a plan's.
+// Buffer is a buffer of a plan.
 type Buffer struct {
 	Name, Owner   string
-	Offset, Bytes uint64 // in the arena
-	Persistent    bool   // it lives for ever
+	Offset, Bytes uint64 // place in the arena
+	Persistent    bool   // it is always alive
 	First, Last   int    // instructions of the micro-step's program
 }
 
-// Relaxation is what could be given up where a plan does not fit.
+// Relaxation is a change of settings with which a plan would need less memory.
 type Relaxation struct {
 	Change          string
 	SavesBytes      uint64
-	CostsFraction   float64 // of the step time
+	CostsFraction   float64 // change in step time; negative: faster
 	ChangesNumerics bool
-	Fits            bool // it is enough by itself
+	Fits            bool // this change alone is enough
 }
 
-// Offload is what a plan keeps in host memory.
+// Offload describes tensors that a plan keeps in host memory.
 type Offload struct {
 	Tensors       string
-	Blocks        int // of the first so many
+	Blocks        int // number of blocks, from the first one on
 	OutsideBlocks bool
 	Bytes         uint64
 }
@@ -101,17 +102,17 @@ type FrontierPoint struct {
 	IsKnee                       bool
 }
 
-// Profile is what the cost model knows of a device, present or not.
+// Profile has the figures that the cost model has for a device, whether present or not.
 type Profile struct {
 	Name, Title, Source             string
 	IsCUDA                          bool
-	Memory, Reserve                 uint64 // 0: the machine's own
+	Memory, Reserve                 uint64 // bytes; 0: those of the machine
 	GFLOPSFP32, GFLOPSBF16          uint64 // peak; CPU: of one thread
 	GBytesPerSecond                 uint64
 	HostGBytesPerSecond             uint64
-	ProductPermille, StreamPermille int // shares of them that are reached
+	ProductPermille, StreamPermille int // shares of the peaks that are reached
 	LaunchNanoseconds               uint64
-	// Of a calibrated one: what was measured.
+	// Calibrated profiles: the conditions and results of the measurement.
 	Threads         int
 	Precision       Precision
 	Kernels         Kernels
@@ -122,17 +123,18 @@ type Profile struct {
 // ProfileOp is a kind of op of a calibrated profile.
 type ProfileOp struct {
 	Name              string
-	Permille          int // of the peak that bounds it; above 1000 in caches
+	Permille          int // share of the peak that limits the op; above 1000 in caches
 	LaunchNanoseconds uint64
-	Nanoseconds       uint64 // of all of them in the step that was timed
+	Nanoseconds       uint64 // measured time of all ops of this kind in the timed step
 }
 
-// Plan is trained, printed or kept as JSON.
+// Plan is a plan, which can be trained, printed or kept as JSON.
 type Plan struct {
 	handle[*C.stw_plan]
 }
 
-// For are the same options for a device: its profile, its threads, and on a GPU the memory that is free now, where they say nothing of them.
+// For returns the same options for a device: its profile, its number of threads, and on a GPU its free
+// memory, if the options leave them unset.
 func (o PlanOptions) For(device *Device) PlanOptions {
 	info := device.Info()
 	if o.Device == "" && o.Profile == "" {
@@ -147,7 +149,7 @@ func (o PlanOptions) For(device *Device) PlanOptions {
 	return o
 }
 
-// with calls with the options as C has them.
+// with makes a call with the options as a C struct.
 func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_status) error {
 	all := []string{o.Device, o.Profile}
 	for _, group := range o.Groups {
@@ -225,8 +227,9 @@ func planAround(pointer *C.stw_plan) *Plan {
 	return plan
 }
 
-// NewPlan chooses the fastest way to train that fits. Where nothing does it answers OverBudget and a plan all the same, which cannot be trained but
-// has a Report, what would fit, and what could be given up.
+// NewPlan chooses the fastest way to train that fits. If nothing fits, it returns the error OverBudget and
+// also a plan. That plan cannot be trained, but it has a Report, the smallest budget, and the settings that
+// would help.
 func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
 	of, err := model.use("Model")
 	if err != nil {
@@ -240,7 +243,8 @@ func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
 	return planAround(pointer), err
 }
 
-// LoadPlan reads what Plan.JSON gave. It answers Corrupt where the text was edited or is of another model or version.
+// LoadPlan reads text that Plan.JSON returned. Its error is Corrupt if the text was edited or belongs to
+// another model or version.
 func LoadPlan(model *Model, json string) (*Plan, error) {
 	of, err := model.use("Model")
 	if err != nil {
@@ -258,7 +262,7 @@ func LoadPlan(model *Model, json string) (*Plan, error) {
 	return planAround(pointer), err
 }
 
-// LongestSequence is the longest one that fits with otherwise these options.
+// LongestSequence returns the longest sequence, in tokens, that fits with these options.
 func LongestSequence(model *Model, options PlanOptions) (uint64, error) {
 	of, err := model.use("Model")
 	if err != nil {
@@ -272,7 +276,7 @@ func LongestSequence(model *Model, options PlanOptions) (uint64, error) {
 	return uint64(longest), err
 }
 
-// Close lets the plan go; trainers of it go on.
+// Close destroys the plan; trainers of it can still be used.
 func (p *Plan) Close() error {
 	if p != nil {
 		p.close()
@@ -280,7 +284,7 @@ func (p *Plan) Close() error {
 	return nil
 }
 
-// Info is zero for a plan that is closed.
+// Info describes the plan; zero after Close.
 func (p *Plan) Info() PlanInfo {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -308,17 +312,17 @@ func (p *Plan) text(of func(*C.stw_plan) *C.char) string {
 	return C.GoString(of(pointer))
 }
 
-// JSON is the plan as text, which LoadPlan reads.
+// JSON returns the plan as text, which LoadPlan reads.
 func (p *Plan) JSON() string {
 	return p.text(func(pointer *C.stw_plan) *C.char { return C.stw_plan_json(pointer) })
 }
 
-// Report is a table for people.
+// Report returns the plan as a table for people.
 func (p *Plan) Report() string {
 	return p.text(func(pointer *C.stw_plan) *C.char { return C.stw_plan_report(pointer) })
 }
 
-// Verify replays every program of the plan in an independent judge.
+// Verify checks every program of the plan with an independent verifier.
 func (p *Plan) Verify() error {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -329,7 +333,8 @@ func (p *Plan) Verify() error {
 	return check(C.stw_plan_verify(pointer, &told), &told)
 }
 
-// Relaxations are what could be given up, those that keep the bits first.
+// Relaxations are the settings that would need less memory, if the plan does not fit. Those that keep the
+// trained bits come first.
 func (p *Plan) Relaxations() []Relaxation {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -345,7 +350,7 @@ func (p *Plan) Relaxations() []Relaxation {
 		})
 }
 
-// Offloads are what lies in host memory.
+// Offloads are the tensors that the plan keeps in host memory.
 func (p *Plan) Offloads() []Offload {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -360,7 +365,8 @@ func (p *Plan) Offloads() []Offload {
 		})
 }
 
-// Frontier is the plans that other budgets would get, by growing peak.
+// Frontier returns the plans that other budgets would get (the Pareto frontier of memory and speed), by
+// growing peak.
 func (p *Plan) Frontier() ([]FrontierPoint, error) { return p.FrontierWatched(nil) }
 
 // FrontierWatched is Frontier with a watch; nil: none.
@@ -370,7 +376,7 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 		return nil, err
 	}
 	defer p.done()
-	// The library thins out what does not fit, and tells at most 1000.
+	// If there are more points than fit, the library leaves some out. It gives at most 1000.
 	for capacity := 1024; ; capacity *= 2 {
 		told := make([]C.stw_frontier_point, capacity)
 		told[0].struct_size = C.uint32_t(unsafe.Sizeof(told[0]))
@@ -396,7 +402,7 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 	}
 }
 
-// Picture is the arena as a picture, or its buffers as a table.
+// Picture returns the arena as a picture, or its buffers as a table.
 func (p *Plan) Picture(kind Picture) (string, error) { return p.PictureWatched(kind, nil) }
 
 // PictureWatched is Picture with a watch; nil: none.
@@ -425,7 +431,7 @@ func (p *Plan) PictureWatched(kind Picture, watch *Watch) (string, error) {
 	return string(text[:len(text)-1]), nil
 }
 
-// Buffers are all of the micro-step.
+// Buffers are all buffers of a micro-step.
 func (p *Plan) Buffers() []Buffer {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -442,7 +448,8 @@ func (p *Plan) Buffers() []Buffer {
 	return found
 }
 
-// ReadProfile reads what Trainer.Calibrate gave. It answers Corrupt, naming the figure, op, device or version that is wrong.
+// ReadProfile reads a profile that Trainer.Calibrate returned. Its error is Corrupt and names the wrong
+// figure, op, device or version.
 func ReadProfile(profile string) (Profile, error) {
 	if err := noZero(profile); err != nil {
 		return Profile{}, err
@@ -473,7 +480,7 @@ func profileOf(t *C.stw_profile_info) Profile {
 		StepNanoseconds: uint64(t.step_nanoseconds)}
 }
 
-// Profiles are what can be planned for.
+// Profiles are the devices that can be planned for.
 func Profiles() []Profile {
 	return every(func(index C.size_t, out *C.stw_profile_info) C.stw_status { return C.stw_profile_at(index, out) }, profileOf)
 }

@@ -1,21 +1,24 @@
-// Package stowage trains neural networks on one device in exactly the memory you give it, over Stowage's C API and nothing else.
+// Package stowage trains neural networks on one device in exactly the memory you give it. It calls the C API
+// of Stowage and has no other dependencies.
 //
 //	model, err := stowage.OpenModel("path/to/model")               // or a preset
-//	device, err := stowage.OpenDevice(stowage.DeviceOptions{})     // a GPU where there is one, else the CPU
+//	device, err := stowage.OpenDevice(stowage.DeviceOptions{})     // a GPU if there is one, else the CPU
 //	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30}.For(device))
 //	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})   // the only allocation of tensors
 //	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
 //
-// stowage.h is the contract: what every entry guarantees, and what the fields of options and results mean, which have their names here. A zero
-// value means the default; what may be zero itself is a pointer. What is made here is closed by Close, in any order; nothing happens when it is
-// closed again, what is under way goes on to its end, and whatever is done with it afterwards answers BadState or, where there is no error to
-// answer with, nothing. What is forgotten is closed by the runtime some time, but not what a callback of its own refers to. Models and plans may
-// be used by several goroutines at once, datasets, trainers and what makes a trainer on a device by one at a time; Trainer.Cancel,
-// Trainer.Progress and Close may be called from any. Callbacks run on goroutines of their own, while the call that they belong to waits; a panic
-// of theirs, or runtime.Goexit, ends that call and goes on from it.
+// stowage.h is the contract. It says what every entry guarantees and what the fields of options and results
+// mean, which have the same names here. A zero value means the default; a field whose zero may be meant is a
+// pointer. Close closes an object, in any order. Closing again does nothing. A call in progress continues to
+// its end. A later use returns BadState, or nothing if it has no error. The runtime closes forgotten objects
+// some time, except objects that their own callbacks refer to. Several goroutines may use models and plans at
+// once. One at a time may use a dataset or a trainer, or create a trainer on a device. Any goroutine may call
+// Trainer.Cancel, Trainer.Progress and Close. Callbacks run on goroutines of their own, while the call that
+// they belong to waits. A panic in a callback, or runtime.Goexit, ends that call and continues from there.
 //
-// cgo finds the library by pkg-config, which finds what is installed elsewhere by PKG_CONFIG_PATH. With the build tag stowage_without_pkg_config the
-// library is where the compiler looks, or where CGO_CFLAGS=-I… and CGO_LDFLAGS=-L… say.
+// cgo finds the library with pkg-config; PKG_CONFIG_PATH names other folders for it. With the build tag
+// stowage_without_pkg_config, the compiler and linker search their usual folders, and those of CGO_CFLAGS=-I…
+// and CGO_LDFLAGS=-L….
 package stowage
 
 /*
@@ -32,23 +35,23 @@ import (
 	"unsafe"
 )
 
-// Version is major, minor and patch of the library that is loaded.
+// Version returns the version of the loaded library: major, minor and patch.
 func Version() (int, int, int) {
 	number := int(C.stw_version())
 	return number / 10000, number / 100 % 100, number % 100
 }
 
-// BuildInfo says what the library was built with.
+// BuildInfo says how the library was built.
 func BuildInfo() string {
-	runtime.LockOSThread() // whose text it is
+	runtime.LockOSThread() // the text belongs to this thread
 	defer runtime.UnlockOSThread()
 	return C.GoString(C.stw_build_info())
 }
 
-// Of returns a pointer to a value, for fields whose zero would be one.
+// Of returns a pointer to a value, for fields in which a zero may be meant.
 func Of[T any](value T) *T { return &value }
 
-// texts are strings as C has them, freed together.
+// texts are C strings that are freed together.
 type texts []unsafe.Pointer
 
 // of returns NULL for "".
@@ -59,14 +62,14 @@ func (t *texts) of(text string) *C.char {
 	return t.always(text)
 }
 
-// always returns an address of "", too.
+// always returns an address, even for "".
 func (t *texts) always(text string) *C.char {
 	made := C.CString(text)
 	*t = append(*t, unsafe.Pointer(made))
 	return made
 }
 
-// array returns an array in C's memory, NULL where it would be empty.
+// array returns an array in C's memory; NULL if it would be empty.
 func (t *texts) array(all []string) **C.char {
 	if len(all) == 0 {
 		return nil
@@ -86,7 +89,7 @@ func (t texts) free() {
 	}
 }
 
-// noZero refuses what C would take for the end.
+// noZero refuses text with a zero byte, which C would take for its end.
 func noZero(all ...string) error {
 	for _, text := range all {
 		if strings.ContainsRune(text, 0) {
@@ -96,7 +99,7 @@ func noZero(all ...string) error {
 	return nil
 }
 
-// array is text in a struct.
+// array returns the text of an array in a struct.
 func array(text []C.char) string { return C.GoStringN(&text[0], C.int(length(text))) }
 
 func length(text []C.char) int {
@@ -108,13 +111,13 @@ func length(text []C.char) int {
 	return len(text)
 }
 
-// sized is a struct of the API, zero but for its size, which is its first field.
+// sized returns a struct of the API: zero except for its size, which is its first field.
 func sized[T any]() (zero T) {
 	*(*C.uint32_t)(unsafe.Pointer(&zero)) = C.uint32_t(unsafe.Sizeof(zero))
 	return zero
 }
 
-// every is all that there is, from index 0 on.
+// every returns all results of an entry, from index 0 on.
 func every[T, To any](at func(index C.size_t, out *T) C.stw_status, to func(*T) To) (found []To) {
 	for {
 		told := sized[T]()
@@ -125,7 +128,8 @@ func every[T, To any](at func(index C.size_t, out *T) C.stw_status, to func(*T) 
 	}
 }
 
-// copied is what a callback was told by a library that may be older than this and know less: the rest is zero. It begins with its size.
+// copied returns a copy of a callback's argument, which begins with its size. An older library may know fewer
+// fields: the rest is zero.
 func copied[T any](told *T) (copy T) {
 	size := C.size_t(*(*C.uint32_t)(unsafe.Pointer(told)))
 	if size > C.size_t(unsafe.Sizeof(copy)) {
@@ -135,7 +139,7 @@ func copied[T any](told *T) (copy T) {
 	return copy
 }
 
-// fits remembers the first number that C has no room for.
+// fits remembers the first number that does not fit its C type.
 type fits struct{ err error }
 
 func (f *fits) unsigned(name string, value int) C.uint32_t {

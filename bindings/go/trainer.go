@@ -13,43 +13,47 @@ import (
 	"unsafe"
 )
 
-// TrainerOptions are stw_trainer_options; nil: the optimizer's own.
+// TrainerOptions are stw_trainer_options. nil: the optimizer's default.
 type TrainerOptions struct {
-	Seed         *uint64 // of dropout; nil: 1337
+	Seed         *uint64 // seed of dropout; nil: 1337
 	Beta1, Beta2 *float32
 	Epsilon      float32 // 0: 1e-8
 	WeightDecay  *float32
 	ClipNorm     *float32 // 0: no clipping
 	Nesterov     bool
 	Momentum     *float32
-	// GradientHook may change the gradients before they are used; an error fails the step, which then has updated nothing.
+	// GradientHook may change the gradients before they are used. An error fails the step, which then updates
+	// nothing.
 	GradientHook   func(*Gradients) error
 	LabelSmoothing float32
 	ZLoss          float32
 	OutlierLimit   float32 // 0: none
-	LossScale      float64 // fp16: of the first step; 0: 65536
-	GrowthInterval int     // fp16: 0: 2000
+	LossScale      float64 // fp16: scale of the first step; 0: 65536
+	GrowthInterval int     // fp16: number of updates after which the scale doubles; 0: 2000
 	NonFinite      NonFinitePolicy
-	Beta           float32  // of the plan's preference; 0: 0.1, of SimPO 2
+	Beta           float32  // for the preference of the plan; 0: 0.1, for SimPO 2
 	Margin         *float32 // SimPO; nil: half of Beta
-	AnswerShare    float32  // how often the chosen document's mean token loss is added to a preference's
-	// Arena is the host's memory, none of Go's, of ArenaBytes, at least PlanInfo.Arena, at a multiple of 256, until the trainer is closed; nil: allocated.
+	// factor of the chosen document's mean token loss, which is added to a preference's loss
+	AnswerShare float32
+	// Arena is memory of the host for the arena, not of Go's heap, until the trainer is closed. It has
+	// ArenaBytes, at least PlanInfo.Arena, at a multiple of 256. nil: the trainer allocates it.
 	Arena      unsafe.Pointer
 	ArenaBytes uint64
-	// Watch is of the creation and of all that the trainer does; nil: none.
+	// Watch reports and cancels the creation and all calls of the trainer; nil: none.
 	Watch *Watch
 }
 
 // RunOptions are stw_run_options.
 type RunOptions struct {
-	Until         uint64 // this many batches have been consumed
+	Until         uint64 // the run ends when this many batches have been consumed in all
 	Total         uint64 // length of the schedule; 0: Until
 	Warmup        uint64
-	LearningRate  float64  // 0: the optimizer's own
-	MinRate       *float64 // nil: a tenth of it
+	LearningRate  float64  // the full rate; 0: the optimizer's default
+	MinRate       *float64 // nil: a tenth of the full rate
 	Schedule      Schedule
 	ProgressEvery int // 0: 1
-	// Progress is called after every ProgressEvery steps, between two of them: it may evaluate, generate and save. False stops the run.
+	// Progress is called between two steps, after every ProgressEvery steps. It may evaluate, generate and save.
+	// A result of false stops the run.
 	Progress   func(now Progress) bool
 	DecaySteps uint64
 	BaseBatch  uint64
@@ -57,74 +61,79 @@ type RunOptions struct {
 
 // GenerateOptions are stw_generate_options.
 type GenerateOptions struct {
-	Count       int     // new tokens, at most
+	Count       int     // the most tokens to generate
 	TopK        int     // 0: all
 	TopP        float64 // 0: all
 	Temperature float64
 	Seed        *uint64 // nil: 1337
-	Stop        []int32 // any of them ends the answer, and is the last one then
+	Stop        []int32 // tokens that end the answer; the one that ended it is the last token
 }
 
-// Batch is stw_batch: samples of one length, row by row, in Tokens; and of the same shape Targets (the token that follows each) or Labels (beside
-// their tokens: the library shifts them; of a classifier one for each sample); -100: no loss.
+// Batch is stw_batch. Tokens has samples of one length, row by row. Targets (the token that follows each
+// token) or Labels (in the places of their tokens; the library shifts them) have the same shape. For a
+// classifier, Labels has one label for each sample. -100 means no loss.
 type Batch struct {
 	Samples    int
 	Tokens     []int32
 	Targets    []int32
 	Labels     []int32
 	Lengths    []int32 // how many tokens of each sample count
-	Positions  []int32 // the place of each token in its document
+	Positions  []int32 // the position of each token in its document
 	TokenTypes []int32 // each token's type, for models with token types
 	Weights    []float32
-	Reference  []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference
-	Values     []float32 // in place of Labels, of TaskLabels and TaskNumber: as many for each sample as the model has labels
+	Reference  []float32 // log-probabilities of the targets or labels, for preferences with a reference
+	// instead of Labels, for TaskLabels and TaskNumber: one for each sample and label of the model
+	Values []float32
 }
 
-// StepResult is what a step did.
+// StepResult is the result of a step.
 type StepResult struct {
 	Skipped                            bool
 	Step, Targets                      uint64
 	Loss, GradNorm, Seconds, LossScale float64
 	SkipReason                         SkipReason
-	Accuracy                           float64 // of a preference: share of the pairs whose chosen document was ahead
+	// with a preference: share of the pairs whose chosen document was ahead
+	Accuracy float64
 }
 
-// Progress is how far a trainer is.
+// Progress is the state of a trainer.
 type Progress struct {
 	Phase                                      Phase
 	Step, Batches, Skipped, Tokens             uint64
 	Loss, GradNorm, LearningRate, Seconds      float64
 	TokensPerSecond, EvaluationLoss, LossScale float64
 	SkipReason                                 SkipReason
-	EvaluationAccuracy                         float64 // of a classifier or a preference
-	Accuracy                                   float64 // of a preference, of the last step
-	EvaluationSamples, EvaluatedSamples        uint64  // of the evaluation under way or the last one: in all, and given to the device
-	EvaluationTargets                          uint64  // that EvaluationLoss is the mean over
-	MicroSteps, MicroStepsDone                 uint64  // of the step under way or the last one: in all, and given to the device
+	EvaluationAccuracy                         float64 // for a classifier or a preference
+	Accuracy                                   float64 // with a preference, of the last step
+	// of the evaluation in progress, or of the last one: in all, and given to the device
+	EvaluationSamples, EvaluatedSamples uint64
+	EvaluationTargets                   uint64 // targets that EvaluationLoss is the mean over
+	// of the step in progress, or of the last one: in all, and given to the device
+	MicroSteps, MicroStepsDone uint64
 }
 
-// Tensor is a copy of one of a trainer's.
+// Tensor is a copy of a tensor of a trainer.
 type Tensor struct {
 	Shape  []int64
 	DType  string    // "float32", "bfloat16" or "float16"
-	Values []float32 // of any of them
-	Bits   []uint16  // of the 16 bits' ones: as they are stored
+	Values []float32 // the numbers, for every type
+	Bits   []uint16  // for 16-bit types: the bits as they are stored
 }
 
-// Trainer is a model in an arena of the plan's bytes.
+// Trainer trains a model in an arena of the plan's bytes.
 type Trainer struct {
 	handle[*C.stw_trainer]
 	calls    *calls
 	watch    *Watch // nil: none
-	labels   int    // of a classifier
-	ofTokens bool   // its labels
-	classes  int    // of its labels, or of tokens
+	labels   int    // number of a classifier's labels
+	ofTokens bool   // whether tokens have the labels
+	classes  int    // number of labels, or of tokens
 	sequence int
 	tensors  []TensorInfo
 }
 
-// NewTrainer allocates the plan's arena, once, and fills it with weights. It answers OutOfMemory, BadState for a plan that does not fit or is of
-// another model or device, or what reading weights may answer.
+// NewTrainer allocates the plan's arena, once, and fills it with weights. Errors: OutOfMemory, BadState for a
+// plan that does not fit or is for another model or device, and the errors of reading weights.
 func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions) (*Trainer, error) {
 	on, err := device.use("Device")
 	if err != nil {
@@ -175,7 +184,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		made.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
 		C.stowage_go_set_hook(&asked, made.calls.register())
 	}
-	watch, err := made.watch.begin() // as long as the trainer lives
+	watch, err := made.watch.begin() // held until the trainer ends
 	if err != nil {
 		made.calls.release()
 		return nil, err
@@ -187,7 +196,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		return nil, made.watch.finish(err)
 	}
 	on.lend()
-	called, watched := made.calls, made.watch // not of made itself, which would then be kept by what it holds
+	called, watched := made.calls, made.watch // no reference to made itself, which would keep itself alive
 	made.end = func(p *C.stw_trainer) {
 		C.stw_trainer_destroy(p)
 		called.release()
@@ -200,7 +209,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	return made, nil
 }
 
-// Close frees the arena, after what is under way.
+// Close frees the arena, after the call in progress.
 func (t *Trainer) Close() error {
 	if t != nil {
 		t.close()
@@ -208,7 +217,7 @@ func (t *Trainer) Close() error {
 	return nil
 }
 
-// call makes a call that may call the hook.
+// call makes a call that may run the gradient hook.
 func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status) error {
 	pointer, err := t.use("Trainer")
 	if err != nil {
@@ -261,9 +270,9 @@ func floats(values []float32) *C.float {
 	return (*C.float)(unsafe.Pointer(&values[0]))
 }
 
-// batch is what C is told of one's shape.
+// batch makes the C struct that describes a batch.
 func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, error) {
-	labels := t.labels // of a sample
+	labels := t.labels // labels of a sample
 	if t.ofTokens {
 		labels = 0
 	}
@@ -277,8 +286,9 @@ func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, err
 	return shape, nil
 }
 
-// Step is one update from a whole global batch. It answers BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an
-// input that the plan was not made for), Cancelled, or CallbackFailed, which wraps the hook's error.
+// Step makes one optimizer step with a whole global batch. Errors: BadArgument (shapes, a token outside the
+// vocabulary, the rate), Unsupported (an input that the plan does not include), Cancelled, and
+// CallbackFailed, which wraps the hook's error.
 func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	shape, err := t.batch(&batch, learningRate)
 	if err != nil {
@@ -296,8 +306,9 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason), Accuracy: float64(told.accuracy)}, nil
 }
 
-// Run steps over a dataset. Where Progress or Cancel stopped it the error is Cancelled, and where the context did, after a step, the context's:
-// Cancel is what stops in the middle of one, and the only way to stop Step, Evaluate, Generate and Calibrate.
+// Run makes steps over a dataset. If Progress or Cancel stopped it, the error is Cancelled. If the context
+// stopped it, which happens after a step, the error is the context's. Only Cancel stops in the middle of a
+// step, and only Cancel stops Step, Evaluate, Generate and Calibrate.
 func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions) error {
 	from, err := dataset.use("Dataset")
 	if err != nil {
@@ -320,7 +331,8 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	if every == 0 {
 		every = 1
 	}
-	// A cancel would stop what comes next where the run is over: so the context is looked at between steps, after every one.
+	// A cancel that comes after the end of the run would stop the next call. So the context is checked after
+	// every step.
 	called := &calls{progress: func(now Progress) bool {
 		return ctx.Err() == nil && (now.Batches%every != 0 && now.Batches < options.Until || progress(now))
 	}}
@@ -342,8 +354,8 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	return err
 }
 
-// Evaluate is the mean loss per target over so many global batches of the held-out part. Progress then has the accuracy of a
-// classifier or a preference.
+// Evaluate returns the mean loss per target over so many global batches of the held-out part. Afterwards
+// Progress has the accuracy of a classifier or a preference.
 func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 	from, err := dataset.use("Dataset")
 	if err != nil {
@@ -357,7 +369,7 @@ func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 	return float64(loss), err
 }
 
-// Generate returns tokens that follow those of the prompt.
+// Generate returns tokens that continue the prompt.
 func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, error) {
 	if options.Count > t.sequence {
 		return nil, failure(UnsupportedShape, "Count: expected at most %d tokens with the prompt, found %d", t.sequence, options.Count)
@@ -385,7 +397,7 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 	return out[:int(count)], nil
 }
 
-// Logits are those behind these tokens: of the ones that may follow, or of a classifier's labels.
+// Logits returns the logits after these tokens: of the tokens that may follow, or of a classifier's labels.
 func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	if len(tokens) == 0 {
 		return nil, failure(UnsupportedShape, "logits: expected at least one token")
@@ -400,9 +412,10 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	return out, nil
 }
 
-// Classify returns the logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in turn. tokenTypes has a type for each token; nil: all are 0. It answers
-// Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token),
-// UnsupportedShape (no token, or too many), Cancelled or NonFinite.
+// Classify returns the logits of a classifier's labels, one row for each text. If tokens have labels: one row
+// for each token of each text in turn. tokenTypes has a type for each token; nil: all are 0. Errors:
+// Unsupported (not a classifier), BadArgument (an unknown token or type, or not one type for each token),
+// UnsupportedShape (no token, or too many), Cancelled, NonFinite.
 func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 	if tokenTypes != nil && len(tokenTypes) != len(texts) {
 		return nil, failure(BadArgument, "tokenTypes: expected %d lists, found %d", len(texts), len(tokenTypes))
@@ -438,9 +451,10 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 	return rows, nil
 }
 
-// LogProbabilities are those that the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where
-// there is none. As Batch.Reference they are those of the model from before. It answers what Step does, and Unsupported for a batch with weights or
-// a reference.
+// LogProbabilities returns the log-probability that the model, without dropout, gives every target of one or
+// more samples. Each value has the place of its target or label; places without a target hold 0. The result
+// can be the Batch.Reference of later steps. Errors: those of Step, and Unsupported for a batch with weights
+// or a reference.
 func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 	shape, err := t.batch(&batch, 0)
 	if err != nil {
@@ -457,8 +471,9 @@ func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 	return out, nil
 }
 
-// WriteReference goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for DatasetOptions.Reference. It
-// answers BadState (a plan without a preference, a dataset without pairs), IOError, NonFinite or Cancelled, and no file has been replaced then.
+// WriteReference goes over a dataset of pairs once and writes the log-probabilities of its targets into a
+// file, for DatasetOptions.Reference. Errors: BadState (a plan without a preference, a dataset without
+// pairs), IOError, NonFinite, Cancelled. After an error no file has been replaced.
 func (t *Trainer) WriteReference(dataset *Dataset, path string) error {
 	from, err := dataset.use("Dataset")
 	if err != nil {
@@ -470,8 +485,8 @@ func (t *Trainer) WriteReference(dataset *Dataset, path string) error {
 	})
 }
 
-// Replan is another budget from the next step on, with the same bits: the new plan. It answers OverBudget, OutOfMemory or BadState, and the
-// trainer is then unchanged.
+// Replan changes the budget from the next step on, with the same bits, and returns the new plan. Errors:
+// OverBudget, OutOfMemory, BadState; the trainer is then unchanged.
 func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
 	var pointer *C.stw_plan
 	err := t.call(func(trainer *C.stw_trainer, told *C.stw_error) C.stw_status {
@@ -480,7 +495,8 @@ func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
 	return planAround(pointer), err
 }
 
-// Calibrate measures the device: the profile to plan with, PlanOptions.Profile. For a trainer that has not stepped.
+// Calibrate measures the device and returns a profile for planning, PlanOptions.Profile. Only for a trainer
+// that has made no step.
 func (t *Trainer) Calibrate() (string, error) {
 	out := make([]byte, C.STW_PROFILE_BYTES)
 	var size C.size_t
@@ -490,14 +506,14 @@ func (t *Trainer) Calibrate() (string, error) {
 	return string(out[:int(size)]), err
 }
 
-// Timeline measures the same and writes it as a trace that Perfetto shows.
+// Timeline measures a step in the same way and writes a trace, which Perfetto shows.
 func (t *Trainer) Timeline(path string) error {
 	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_timeline(pointer, path, told)
 	})
 }
 
-// Cancel ends what is under way, within a step, too, or else what comes next. From any goroutine.
+// Cancel stops the call in progress, within a step too, or else the next one. Any goroutine may call it.
 func (t *Trainer) Cancel() {
 	if pointer, err := t.use("Trainer"); err == nil {
 		defer t.done()
@@ -505,7 +521,7 @@ func (t *Trainer) Cancel() {
 	}
 }
 
-// Progress is zero for a trainer that is closed. From any goroutine.
+// Progress returns the state of the trainer; zero after Close. Any goroutine may call it.
 func (t *Trainer) Progress() Progress {
 	pointer, err := t.use("Trainer")
 	if err != nil {
@@ -526,8 +542,8 @@ func progressOf(t *C.stw_progress) Progress {
 		MicroSteps:        uint64(t.micro_steps), MicroStepsDone: uint64(t.micro_steps_done)}
 }
 
-// Tensor copies a parameter, by its index among Model.Tensors, or its gradient or states. It answers Unsupported where it is not stored as one
-// array of fp32, bf16 or fp16, and where it lies in a GPU's memory.
+// Tensor copies a parameter, by its index in Model.Tensors, or its gradient or states. Its error is
+// Unsupported if the tensor is not stored as one array of fp32, bf16 or fp16, or is in a GPU's memory.
 func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	if index < 0 || index >= len(t.tensors) {
 		return nil, failure(BadArgument, "tensor %d: there are %d", index, len(t.tensors))
@@ -579,7 +595,7 @@ func fromFP16(bits uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// SetTensor overwrites a parameter with as many values as it has.
+// SetTensor overwrites a parameter. The number of values must be the same.
 func (t *Trainer) SetTensor(index int, values []float32) error {
 	if index < 0 || index >= len(t.tensors) || uint64(len(values)) != t.tensors[index].Elements {
 		return failure(BadArgument, "tensor %d: there is none of %d values with that index", index, len(values))
@@ -601,28 +617,30 @@ func (t *Trainer) withPath(path string, call func(pointer *C.stw_trainer, path *
 	})
 }
 
-// Save writes a checkpoint, which any budget may restore.
+// Save writes a checkpoint, which can be restored with any budget.
 func (t *Trainer) Save(path string) error {
 	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_save(pointer, path, told)
 	})
 }
 
-// Restore answers Corrupt, or BadState naming the field that does not match; the trainer is then unchanged.
+// Restore reads a checkpoint. Errors: Corrupt, and BadState, which names the field that does not match. After
+// an error the trainer is unchanged.
 func (t *Trainer) Restore(path string) error {
 	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_restore(pointer, path, told)
 	})
 }
 
-// ExportModel writes what transformers, or of adapters PEFT, loads.
+// ExportModel writes the model in a form that transformers loads; of a model with adapters only the adapters,
+// for PEFT.
 func (t *Trainer) ExportModel(folder string) error {
 	return t.withPath(folder, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_export_model(pointer, path, told)
 	})
 }
 
-// Stream is a CUDA device's, else nil.
+// Stream is the stream of a CUDA device, else nil.
 func (t *Trainer) Stream() unsafe.Pointer {
 	pointer, err := t.use("Trainer")
 	if err != nil {

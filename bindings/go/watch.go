@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// Work is what is under way.
+// Work is the kind of call in progress.
 type Work uint32
 
 const (
@@ -28,7 +28,7 @@ const (
 	WorkExport        Work = C.STW_WORK_EXPORT
 )
 
-// Unit is what WatchState.Done and Total count.
+// Unit is the unit of WatchState.Done and Total.
 type Unit uint32
 
 const (
@@ -38,30 +38,32 @@ const (
 	UnitSamples    Unit = C.STW_UNIT_SAMPLES
 )
 
-// WatchState is how far a long call is.
+// WatchState is the progress of a long call.
 type WatchState struct {
 	Work        Work
 	Unit        Unit
 	Done, Total uint64  // a Total of 0 is unknown
-	Share       float64 // of the whole, 0 to 1
+	Share       float64 // share of the work that is done, 0 to 1
 }
 
 // WatchOptions are stw_watch_options.
 type WatchOptions struct {
-	// Notify is called in the middle of a long call; false cancels it.
+	// Notify is called in the middle of a long call. A result of false cancels the call.
 	Notify func(now WatchState) bool
-	// Interval is between two calls of Notify; nil: 100 ms; 0: Notify is called after every piece of work.
+	// Interval is the shortest time between two calls of Notify; nil: 100 ms; 0: Notify is called after every
+	// piece of work.
 	Interval *time.Duration
 }
 
-// Watch cancels the long calls that use it, one after the other, and tells how far they are: the Watch of PlanOptions, DatasetOptions and
-// TrainerOptions, and the argument of methods whose names end in Watched.
+// Watch cancels long calls and reports their progress, one call at a time. Put it into PlanOptions,
+// DatasetOptions and TrainerOptions, or pass it to the methods whose names end in Watched.
 type Watch struct {
 	handle[*C.stw_watch]
 	calls *calls
 }
 
-// NewWatch answers BadArgument for an interval of less than 0 or more than 2^32 - 1 milliseconds.
+// NewWatch creates a watch. Its error is BadArgument for an interval of less than 0 or more than 2^32 - 1
+// milliseconds.
 func NewWatch(options WatchOptions) (*Watch, error) {
 	asked := C.stw_watch_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_watch_options{}))}
 	if options.Interval != nil {
@@ -90,7 +92,7 @@ func NewWatch(options WatchOptions) (*Watch, error) {
 	return made, nil
 }
 
-// Close takes effect after the last call, and the last trainer, that uses the watch.
+// Close destroys the watch, after the last call and the last trainer that use it.
 func (w *Watch) Close() error {
 	if w != nil {
 		w.close()
@@ -98,7 +100,7 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// Cancel ends the call under way that uses the watch, or else the next one. From any goroutine.
+// Cancel ends the call in progress that uses the watch, or else the next one. Any goroutine may call it.
 func (w *Watch) Cancel() {
 	if pointer, err := w.use("Watch"); err == nil {
 		defer w.done()
@@ -106,7 +108,7 @@ func (w *Watch) Cancel() {
 	}
 }
 
-// State is zero for a watch that is closed. From any goroutine.
+// State returns the progress of the call in progress; zero after Close. Any goroutine may call it.
 func (w *Watch) State() WatchState {
 	pointer, err := w.use("Watch")
 	if err != nil {
@@ -122,7 +124,7 @@ func watchStateOf(told *C.stw_watch_info) WatchState {
 	return WatchState{Work: Work(told.work), Unit: Unit(told.unit), Done: uint64(told.done), Total: uint64(told.total), Share: float64(told.share)}
 }
 
-// begin is followed by done, where it has not failed and there is a watch.
+// begin must be followed by done if it did not fail and there is a watch.
 func (w *Watch) begin() (*C.stw_watch, error) {
 	if w == nil {
 		return nil, nil
@@ -130,7 +132,7 @@ func (w *Watch) begin() (*C.stw_watch, error) {
 	return w.use("Watch")
 }
 
-// finish is the end of a call that began with begin: what became of it.
+// finish ends a call that began with begin, and returns its error.
 func (w *Watch) finish(err error) error {
 	if w == nil {
 		return err

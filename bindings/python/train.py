@@ -1,7 +1,8 @@
-"""From a model and a number of bytes to a trained model: python train.py TEXT [MODEL [STEPS [FOLDER]]]
+"""Trains a model within a number of bytes: python train.py TEXT [MODEL [STEPS [FOLDER]]]
 
-Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within one GiB, shows the plan,
-trains, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT
+within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that transformers can
+load into FOLDER.
 """
 import pathlib
 import sys
@@ -15,14 +16,15 @@ def show(now):
 
 def main(text, source="nano", steps=100, folder="."):
     model = stowage.Model(source)
-    device = stowage.Device()   # a GPU where there is one, else the CPU
+    device = stowage.Device()   # a GPU if there is one, else the CPU
     try:
         plan = stowage.Plan(model, device=device, global_batch=8, sequence=64, memory_bytes=1 << 30)
     except stowage.OverBudget as error:
-        sys.exit(error.plan.report)   # tells why, and what would fit
+        sys.exit(error.plan.report)   # says why it does not fit, and what would
     print(plan.report)
     data = stowage.Dataset(text, vocabulary=model.info.vocabulary, sequence=64)
-    trainer = stowage.Trainer(device, model, plan)   # allocates exactly the plan's arena; nothing after it
+    # allocates exactly the plan's arena; the run allocates nothing else
+    trainer = stowage.Trainer(device, model, plan)
     trainer.run(data, until=int(steps), learning_rate=1e-3, progress=show)
     print(f"evaluation loss {trainer.evaluate(data, batches=4):.4f}")
     trainer.save(pathlib.Path(folder) / "checkpoint.stw")

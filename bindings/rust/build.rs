@@ -1,9 +1,9 @@
-//! Where libstowage lies: the folder STOWAGE_LIB_DIR, else what pkg-config says, else where the linker looks anyway. With STOWAGE_STATIC=1 it is
-//! libstowage.a, and pkg-config has to say what that needs.
+//! Finds libstowage: in the folder STOWAGE_LIB_DIR, else by pkg-config, else in the linker's own folders.
+//! With STOWAGE_STATIC=1 it links libstowage.a, and pkg-config must list the libraries that this one needs.
 use std::path::Path;
 use std::process::Command;
 
-/// What pkg-config says, in words.
+/// The answer of pkg-config, split into words.
 fn pkg_config(arguments: &[&str]) -> Option<Vec<String>> {
     let program = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_owned());
     let told = Command::new(program).args(arguments).arg("stowage").output().ok().filter(|told| told.status.success())?;
@@ -18,7 +18,8 @@ fn link_static(words: &[String]) {
     for word in words {
         if let Some(folder) = word.strip_prefix("-L") {
             search(folder);
-            println!("cargo:rerun-if-changed={folder}/libstowage.a");   // it becomes a part of the crate
+            // the archive becomes a part of the crate
+            println!("cargo:rerun-if-changed={folder}/libstowage.a");
         } else if word == "-lstowage" {
             println!("cargo:rustc-link-lib=static=stowage");
         } else if word == "-pthread" {
@@ -54,7 +55,8 @@ fn main() {
         (None, Some(words)) => words.iter().filter_map(|word| word.strip_prefix("-L")).for_each(search),
         (None, None) => {
             println!("cargo:warning=neither STOWAGE_LIB_DIR nor pkg-config says where libstowage lies");
-            println!("cargo:rerun-if-changed=looked-for-again");   // it never is there: asked anew at every build
+            // this file never exists, so cargo runs the script at every build
+            println!("cargo:rerun-if-changed=looked-for-again");
         }
     }
     println!("cargo:rustc-link-lib=dylib=stowage");

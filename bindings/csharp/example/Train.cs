@@ -1,7 +1,8 @@
-// From a model and a number of bytes to a trained model: Train.exe TEXT [MODEL [STEPS [FOLDER]]]
+// Trains a model within a number of bytes: Train.exe TEXT [MODEL [STEPS [FOLDER]]]
 //
-// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within one GiB, shows the plan,
-// trains until Ctrl-C or its steps are done, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file
+// TEXT within one GiB, shows the plan, trains until Ctrl-C or its steps are done, evaluates, and writes a
+// checkpoint and a model that transformers can load into FOLDER.
 using System;
 using System.Globalization;
 using System.IO;
@@ -13,12 +14,13 @@ internal static class Train
     private static void Run(string text, string source, long steps, string folder, CancellationToken stop)
     {
         using (var model = new Model(source))
-        using (var device = new Device())   // a GPU where there is one, else the CPU
+        using (var device = new Device())   // a GPU if there is one, else the CPU
         using (var plan = new Plan(model, new PlanOptions { GlobalBatch = 8, Sequence = 64, MemoryBytes = 1 << 30 }, device))
         {
             Console.Write(plan.Report);
             using (var data = new Dataset(text, new DatasetOptions { Vocabulary = model.Info.Vocabulary, Sequence = 64 }))
-            using (var trainer = new Trainer(device, model, plan))   // allocates exactly the plan's arena; nothing after it
+            // allocates exactly the plan's arena; the run allocates nothing else
+            using (var trainer = new Trainer(device, model, plan))
             {
                 try
                 {
@@ -64,7 +66,7 @@ internal static class Train
             catch (StowageException failure)
             {
                 if (failure is OverBudgetException over && over.Plan != null)
-                    Console.Error.Write(over.Plan.Report);   // tells why, and what would fit
+                    Console.Error.Write(over.Plan.Report);   // says why it does not fit, and what would
                 Console.Error.WriteLine($"train: {failure.Message}");
                 return 1;
             }

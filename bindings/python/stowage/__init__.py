@@ -3,15 +3,16 @@
     import stowage
 
     model = stowage.Model("path/to/model")                      # or a preset such as "nano"
-    device = stowage.Device()                                   # a GPU where there is one, else the CPU
+    device = stowage.Device()                                   # a GPU if there is one, else the CPU
     plan = stowage.Plan(model, device=device, global_batch=32, sequence=512, memory_bytes=4 << 30)
     trainer = stowage.Trainer(device, model, plan)              # the only allocation of tensors
     data = stowage.Dataset("tokens.bin", vocabulary=model.info.vocabulary, sequence=512)
     trainer.run(data, until=1000, learning_rate=3e-4, progress=lambda now: print(now.step, now.loss))
     trainer.export_model("out")
 
-Over the C API alone, by ctypes, with nothing beside Python. What options mean, and what is guaranteed, is in stowage.h: keyword arguments
-have the names of its fields, and where numbers have names there, words do ("bf16", "adamw"). Failures are `stowage.Error`.
+The package calls the C API by ctypes and needs nothing but Python. stowage.h says what options mean and what
+is guaranteed. Keyword arguments have the names of its fields. Constants that have names there are words here
+("bf16", "adamw"). Failures are `stowage.Error`.
 """
 from . import _abi
 from ._library import Cancelled, Error, Info, OverBudget, entry, load, text
@@ -24,16 +25,16 @@ from .watch import Watch
 __all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "Watch", "build_info", "devices", "load",
            "longest_sequence", "pack", "presets", "profile_info", "profiles", "verify_checkpoint", "version"]
 
-# Of this package, and of the header that it was made of.
+# The version of this package, and of the header that it was made from.
 __version__ = f"{_abi.STW_VERSION_MAJOR}.{_abi.STW_VERSION_MINOR}.{_abi.STW_VERSION_PATCH}"
 
 
 def version():
-    """Of the library that is loaded: (major, minor, patch)."""
+    """The version of the loaded library: (major, minor, patch)."""
     number = entry("stw_version")
     return number // 10000, number // 100 % 100, number % 100
 
 
 def build_info():
-    """What the library was built with, and what it finds of that here."""
+    """How the library was built, and which parts of CUDA it finds on this machine."""
     return text(entry("stw_build_info"))

@@ -14,7 +14,7 @@ _Self = TypeVar("_Self", bound="_Handle")
 class _HasDlpack(Protocol):
     def __dlpack__(self, *, max_version: tuple[int, int] | None = ...) -> Any: ...
 
-# What has numbers: a tensor with DLPack, a buffer such as a NumPy array, or lists.
+# An object with numbers: a tensor with DLPack, a buffer such as a NumPy array, or lists.
 _Tensor = Union[_HasDlpack, Buffer, Sequence[int], Sequence[float], Sequence[Sequence[int]], Sequence[Sequence[float]]]
 _Kind = Literal["parameter", "gradient", "first_moment", "second_moment"]
 

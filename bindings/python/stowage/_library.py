@@ -1,4 +1,4 @@
-"""The shared library, and how it is called: structs that tell their size, statuses that become exceptions."""
+"""The shared library and calls of it. Structs state their size, and statuses become exceptions."""
 import atexit
 import ctypes
 import ctypes.util
@@ -11,16 +11,18 @@ import types
 from . import _abi
 
 _library = None
-_lock = threading.RLock()   # of uses and ends; a signal handler, or the end of something forgotten, may come in its middle
+# guards uses and ends; reentrant, because a signal handler or a destructor may run inside it
+_lock = threading.RLock()
 _under_way = {}      # calls: the objects that each of them uses
 _ending_thread = None   # the thread that ends Python, once it does
-# The ends of what C can hold: ctypes would wrap other numbers without a word.
+# The smallest and largest numbers of C types. ctypes would wrap other numbers silently.
 _LIMITS = {kind: (lowest, highest) for bits in (8, 32, 64) for kind, lowest, highest in (
     (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1), (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1))}
 
 
 class Error(Exception):
-    """What the library answered instead of success: `name` such as "STW_OVER_BUDGET", its number `status`, one line of text."""
+    """A failure of the library: `name` such as "STW_OVER_BUDGET", its number `status`, and one line of
+    text."""
 
     def __init__(self, status, name, message, native_code=0, bytes_needed=0, bytes_available=0):
         super().__init__(f"{name}: {message}" if message else name)
@@ -32,22 +34,23 @@ class Error(Exception):
 
 
 class Cancelled(Error):
-    """Something that was under way was stopped by `Trainer.cancel`."""
+    """A call was stopped by `Trainer.cancel` or by a watch."""
 
 
 class OverBudget(Error):
-    """Nothing fits. `bytes_needed` would do; from Plan, `plan` can be queried and printed all the same: its report says what would."""
+    """Nothing fits the budget. `bytes_needed` is a budget that works. If Plan raised it, `plan` can be
+    queried and printed, and its report says what would fit."""
 
     plan = None
 
 
 class Info(types.SimpleNamespace):
-    """Numbers and names that the library told."""
+    """A result of the library: numbers and names."""
 
 
 def load(path=None):
-    """Takes the library at `path`: before anything else is done with this package. Without a path, and where nobody calls this, it is the one
-    that lies in this package's folder, else the one that the system finds."""
+    """Loads the library at `path`. Call it before any other use of this package. Without a path, or without
+    this call, the library is the one in this package's folder, else the one that the system finds."""
     global _library
     found = _open(os.fsdecode(path) if path else None)
     for function, (result, arguments) in _abi.FUNCTIONS.items():
@@ -58,7 +61,8 @@ def load(path=None):
 
 
 def _open(path):
-    """The library at `path`, or where it is looked for without one. Raises OSError, which says where that was and what to do."""
+    """Opens the library at `path`, or in the usual places. Raises OSError, which names these places and says
+    what to do."""
     name = "libstowage.so.0"
     beside = pathlib.Path(__file__).parent / name
     place = path or (str(beside) if beside.exists() else ctypes.util.find_library("stowage") or name)
@@ -82,7 +86,7 @@ def library():
 
 
 def struct(name, **values):
-    """A struct of that name, zero but for its size and these fields."""
+    """A struct of that name: zero except for its size and these fields."""
     made = getattr(_abi, name)(**values)
     if hasattr(made, "struct_size"):
         made.struct_size = ctypes.sizeof(made)
@@ -90,7 +94,7 @@ def struct(name, **values):
 
 
 def copied(pointer):
-    """What a callback was told, by a library that may be older than this and know less: the rest is zero."""
+    """A copy of a callback's argument. An older library may know fewer fields: the rest is zero."""
     kind = type(pointer.contents)
     made = kind()
     ctypes.memmove(ctypes.byref(made), pointer, min(pointer.contents.struct_size, ctypes.sizeof(kind)))
@@ -102,7 +106,7 @@ def text(value):
 
 
 def fitting(kind, value, name):
-    """The number where a C type holds it."""
+    """The number, if the C type can hold it."""
     lowest, highest = _LIMITS.get(kind, (value, value))
     if isinstance(value, int) and not lowest <= value <= highest:
         raise ValueError(f"{name}: expected {lowest} to {highest}, found {value}")
@@ -117,12 +121,12 @@ def expect(value, kind, name):
 
 
 def entry(function, *arguments):
-    """Calls an entry as it is; objects stand for what they hold, and stay open meanwhile."""
+    """Calls an entry directly. Handles are passed as their pointers, and stay open during the call."""
     called = getattr(library(), function)
     used = [one for one in arguments if isinstance(one, Handle)]
     call_of_this = object()
     _stay_if_python_ends()
-    with _lock:   # what is used cannot end any more
+    with _lock:   # an object in use cannot be closed now
         given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
         for one in used:
             one._uses += 1
@@ -149,8 +153,9 @@ def _stay_if_python_ends():
 
 @atexit.register
 def _end():
-    """Python ends daemon threads where they next ask for its lock, which may be in a callback, with the library's frames below it: that would abort
-    the process. So what is under way is stopped before, and waited for."""
+    """Python ends a daemon thread when it next asks for the interpreter's lock. That may be inside a
+    callback, with frames of the library on the stack, and would abort the process. So calls in progress are
+    stopped and waited for before."""
     global _ending_thread
     _ending_thread = threading.get_ident()
     while True:
@@ -163,7 +168,7 @@ def _end():
         time.sleep(0.002)
 
 
-os.register_at_fork(after_in_child=_under_way.clear)   # of threads that the child has not
+os.register_at_fork(after_in_child=_under_way.clear)   # calls of threads that the child process does not have
 
 
 def status_name(status):
@@ -193,7 +198,8 @@ def call(function, *arguments, allowed=()):
 
 
 def query(function, kind, *arguments):
-    """What an entry without an error tells in a struct of that kind; None where it answers that there is no such thing."""
+    """The result of an entry that has no error argument, as a struct of that kind; None if the entry answers
+    that there is no such object."""
     told = struct(kind)
     status = entry(function, *arguments, ctypes.byref(told))
     if status == _abi.STW_BAD_ARGUMENT:
@@ -203,7 +209,7 @@ def query(function, kind, *arguments):
 
 
 def every(function, kind, *arguments):
-    """All that there is, from index 0 on."""
+    """All results of an entry, from index 0 on."""
     index = 0
     while (one := query(function, kind, *arguments, index)) is not None:
         yield one
@@ -211,7 +217,7 @@ def every(function, kind, *arguments):
 
 
 def names(function, *arguments):
-    """All names that an entry tells, from index 0 on."""
+    """All names that an entry gives, from index 0 on."""
     found = []
     while (name := entry(function, *arguments, len(found))) is not None:
         found.append(text(name))
@@ -219,11 +225,11 @@ def names(function, *arguments):
 
 
 class Handle:
-    """Something of the library's that is given back once."""
+    """An object of the library, which is destroyed once."""
 
     _destroy = None        # the entry that does it
     _of_process = False    # a child of fork() leaves it to its parent
-    _uses = 0              # calls that are under way
+    _uses = 0              # calls in progress
 
     def __init__(self):
         self._pointer, self._process = ctypes.c_void_p(), os.getpid()
@@ -242,7 +248,7 @@ class Handle:
         raise TypeError(f"a {type(self).__name__} has no copies")
 
     def close(self):
-        """Gives it back; nothing may be done with it any more. Raises RuntimeError in the middle of something that is done with it."""
+        """Destroys the object, which can no longer be used then. Raises RuntimeError while a call uses it."""
         with _lock:
             self._check_unused()
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
@@ -250,7 +256,7 @@ class Handle:
             self._give_back(pointer)
 
     def _stop(self):
-        """Lets what is under way end soon, where that can be."""
+        """Asks the call in progress to end soon, if that is possible."""
 
     def _check_unused(self):
         if self._uses:
@@ -262,7 +268,7 @@ class Handle:
 
     @property
     def pointer(self):
-        """What the library knows it by."""
+        """The library's pointer to the object."""
         if not self._pointer:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._pointer

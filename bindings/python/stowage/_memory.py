@@ -1,17 +1,17 @@
-"""Memory of the program's own for arenas: a tensor of PyTorch, an array of NumPy, a mapped file."""
+"""The program's own memory for arenas: a tensor of PyTorch, an array of NumPy, a mapped file."""
 from . import _abi
 from ._tensors import memory_of
 
 
 class Memory:
-    """What a device asks for memory: `make(bytes)`, whose answer is held until the library gives it back."""
+    """The allocator of a device: `make(bytes)`. Its result is held until the library releases it."""
 
     def __init__(self, make):
         self.make, self.held, self.error = make, {}, None
         self.device = None   # DLPack's type and number of it
 
     def take(self, count, alignment):
-        made = self.make(count + alignment)   # an array may begin anywhere
+        made = self.make(count + alignment)   # arrays need not be aligned
         if made is None:
             return None
         address, size, device, keeps = memory_of(made)
@@ -24,7 +24,8 @@ class Memory:
         return begin
 
     def explain(self, error):
-        """The library's answer, with what `make` raised as its cause. What ends a program goes on instead."""
+        """The library's error, with the exception of `make` as its cause. An exception that ends the program
+        is raised instead."""
         raised, self.error = self.error, None
         if raised is not None and not isinstance(raised, Exception):
             raise raised
@@ -32,7 +33,8 @@ class Memory:
 
 
 def callbacks_of(memory):
-    """stw_device_options' two. They hold the memory, which does not hold them: there is no cycle."""
+    """The two callbacks for stw_device_options. They hold the Memory object, and it does not hold them, so
+    that there is no cycle."""
     def allocate(_, count, alignment, stream):
         try:
             return memory.take(count, alignment)

@@ -11,10 +11,10 @@ NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISI
          "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
          "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "token_type": "STW_TOKEN_TYPE_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
          "skip_reason": "STW_SKIP_", "answer": "STW_PACK_", "task": "STW_TASK_", "work": "STW_WORK_", "unit": "STW_UNIT_"}
-# Of results; others have such names for numbers of bytes.
+# The fields of results that are words. Other fields with these names are numbers of bytes.
 TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer", "task", "work", "unit"}
 
-# Fields that are read only where a bit says so.
+# Fields that are read only if a bit of set_mask is set.
 MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT", ("stw_model_options", "seed"): "STW_SET_MODEL_SEED",
           ("stw_dataset_options", "seed"): "STW_SET_DATASET_SEED", ("stw_trainer_options", "seed"): "STW_SET_TRAINER_SEED",
           ("stw_generate_options", "seed"): "STW_SET_GENERATE_SEED", ("stw_watch_options", "interval_milliseconds"): "STW_SET_INTERVAL",
@@ -32,7 +32,7 @@ HIDDEN = {"struct_size", "set_mask", "reserved", "reserved_end"}
 
 
 def number_of(field, value):
-    """Of a word such as "bf16"; a number stays one."""
+    """The number of a word such as "bf16". A number is returned as it is."""
     if not isinstance(value, str):
         return value
     if field == "state_bits" and value.isdigit():
@@ -45,7 +45,7 @@ def number_of(field, value):
 
 
 def encoded(value):
-    """Text or a path as bytes that end with a zero byte where C looks."""
+    """Text or a path as bytes for C, which end with a zero byte."""
     if value is None:
         return None
     value = os.fsencode(value)
@@ -55,7 +55,7 @@ def encoded(value):
 
 
 def options(kind, **values):
-    """A struct of options. None means that nothing was said."""
+    """A struct of options. None means that an option is unset."""
     made = struct(kind)
     types = dict(made._fields_)
     for field, value in values.items():
@@ -83,7 +83,7 @@ def strings(values):
 
 
 def info(told):
-    """What the library told in a struct."""
+    """The fields of a struct that the library filled."""
     fields = {}
     for field, kind in told._fields_:
         if field in HIDDEN:
@@ -97,7 +97,7 @@ def info(told):
 
 
 def ask(function, kind, *arguments):
-    """What an entry tells in a struct of that kind."""
+    """The result of an entry, as a struct of that kind."""
     told = struct(kind)
     check(entry(function, *arguments, ctypes.byref(told)))
     return info(told)

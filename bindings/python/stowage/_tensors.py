@@ -11,7 +11,8 @@ from ._library import _lock, fitting
 
 CPU, CUDA = 1, 2   # DLDeviceType
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
-_FORMATS = {**dict.fromkeys("bhilq", INT), **dict.fromkeys("BHILQ", UNSIGNED), **dict.fromkeys("efd", FLOAT)}   # of buffers
+# by the format characters of buffers
+_FORMATS = {**dict.fromkeys("bhilq", INT), **dict.fromkeys("BHILQ", UNSIGNED), **dict.fromkeys("efd", FLOAT)}
 
 
 class DLDevice(ctypes.Structure):
@@ -72,7 +73,8 @@ _release_buffer.restype = None
 
 
 def _address(view):
-    """Of its first element: ctypes hands out none of memory that may only be read, or has strides."""
+    """The address of the first element. ctypes gives no address of memory that is read-only or has
+    strides."""
     buffer = _Buffer()
     _get_buffer(view, ctypes.byref(buffer), 0x18)   # PyBUF_STRIDES
     address = buffer.buf
@@ -94,8 +96,8 @@ def _of_rows(rows, code):
 
 
 def tensor_of(values, code):
-    """A DLManagedTensorVersioned over anything that has numbers: what DLPack exports, a buffer such as a NumPy array, or lists, which become
-    `code` ("i": int32, "f": float32). It keeps what it looks at."""
+    """A DLManagedTensorVersioned over any object with numbers: a tensor with DLPack, a buffer such as a NumPy
+    array, or lists, which become `code` ("i": int32, "f": float32). It keeps that object alive."""
     if isinstance(values, (list, tuple)):
         return _of_rows(values, code)
     try:
@@ -107,7 +109,8 @@ def tensor_of(values, code):
 
 
 def memory_of(values):
-    """Where memory lies that may be written to: its address, its bytes, its device as DLPack numbers it, and what keeps it."""
+    """Writable memory: its address, its bytes, its device in DLPack's numbers, and the object that keeps it
+    alive."""
     try:
         view = memoryview(values)
     except (TypeError, BufferError):
@@ -136,9 +139,9 @@ def shape_of(managed):
 def _of_capsule(values):
     try:
         capsule = values.__dlpack__(max_version=(1, 0))
-    except TypeError:   # of before there were versions
+    except TypeError:   # a producer that is older than DLPack's versions
         capsule = values.__dlpack__()
-    if _is_capsule(id(capsule), _VERSIONED):   # whose id is its address
+    if _is_capsule(id(capsule), _VERSIONED):   # the id of an object is its address
         made = DLManagedTensorVersioned.from_address(_capsule_pointer(id(capsule), _VERSIONED))
         made.keeps = capsule
         return made
@@ -162,7 +165,7 @@ def take_back(given):
 
 
 class Hold:
-    """Keeps a trainer's memory as long as it is there itself."""
+    """Keeps a trainer's memory alive as long as this object exists."""
 
     def __init__(self, lease):
         self._lease = lease
@@ -178,20 +181,20 @@ class Hold:
 
 
 class Lease:
-    """Of a trainer's memory, which the library gives back when the trainer is closed and nothing looks at that memory any more: arrays that NumPy or
-    PyTorch made of a view go on."""
+    """A lease of a trainer's memory. The library releases the memory when the trainer is closed and no object
+    uses the memory any more. So arrays that NumPy or PyTorch made from a view stay valid."""
 
     def __init__(self):
         self.holds, self.generation, self.ended = 0, 0, False
         self._given = []    # memoryviews, which can be taken back
-        self._last = None   # what gives the memory back
+        self._last = None   # releases the memory
 
     def check(self, generation):
         if self.ended or self.generation != generation:
             raise ValueError("the trainer was closed or planned again, and its views have ended")
 
     def memory_at(self, address, kind, shape, given=None):
-        """A memoryview of numbers there, "f" or "H", of which a list of what was given keeps a note."""
+        """A memoryview of numbers in this memory, "f" or "H". It is noted in the list `given`."""
         numbers = self.numbers_at(address, ctypes.c_float if kind == "f" else ctypes.c_uint16, math.prod(shape))
         view = memoryview(numbers).cast("B").cast(kind, shape)
         given = self._given if given is None else given
@@ -206,14 +209,15 @@ class Lease:
         return numbers
 
     def take_last(self):
-        """What is to be done now, if nothing looks at the memory; the caller has the lock."""
+        """Takes the function that releases the memory, if nothing uses the memory. The caller holds the
+        lock."""
         last = None
         if self.holds == 0:
             last, self._last = self._last, None
         return last
 
     def end(self, last):
-        """Of the trainer. Calls `last` when nothing looks at its memory any more."""
+        """Ends the trainer's use. Calls `last` when nothing uses the memory any more."""
         self.ended, self._last = True, last
         take_back(self._given)
         drop_unclaimed()
@@ -223,7 +227,8 @@ class Lease:
             last()
 
     def move(self, moving):
-        """Does what gives back the memory and takes other memory in its place. Raises BufferError where something looks at it."""
+        """Calls `moving`, which releases the memory and takes other memory. Raises BufferError if an object
+        uses the memory."""
         take_back(self._given)
         drop_unclaimed()
         if self.holds:
@@ -236,10 +241,11 @@ class Lease:
 
 
 class View:
-    """A tensor of a trainer, in its own memory, until the trainer is closed or planned again. NumPy and PyTorch take it without a copy
-    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack 1.0, or of host memory buffers (`view.memory`). After a
-    `close` the view and memoryviews of it raise ValueError; arrays keep the trainer's memory until they go. `replan` raises BufferError while there
-    are any."""
+    """A view of a trainer's tensor, in the trainer's memory, until the trainer is closed or planned again.
+    NumPy and PyTorch read it without a copy (`numpy.asarray`, `torch.from_dlpack`), and so does every other
+    reader of DLPack 1.0. In host memory it is also a buffer (`view.memory`). After a `close`, the view and
+    its memoryviews raise ValueError, and arrays keep the trainer's memory alive. `replan` raises BufferError
+    while there are such arrays."""
 
     def __init__(self, pointer, owner):
         self._managed = DLManagedTensorVersioned.from_address(pointer)
@@ -275,7 +281,8 @@ class View:
 
     @property
     def memory(self):
-        """Of a tensor in host memory: a memoryview of its numbers, of 16 bits as they are stored."""
+        """For a tensor in host memory: a memoryview of its numbers. 16-bit numbers are given as they are
+        stored."""
         self._check(on_host=True)
         return self._lease.memory_at(self._managed.dl_tensor.data, "f" if self.dtype == "float32" else "H", self.shape)
 
@@ -286,17 +293,18 @@ class View:
         self._check()
         is_long = self.dtype == "float32"
         numbers = self._lease.numbers_at(self._managed.dl_tensor.data, ctypes.c_float if is_long else ctypes.c_uint16, math.prod(self.shape))
-        return {"version": 3, "shape": self.shape, "typestr": "<f4" if is_long else "<f2", "data": numbers}   # which the array keeps, and not this
+        # kept by the array, not by this view
+        return {"version": 3, "shape": self.shape, "typestr": "<f4" if is_long else "<f2", "data": numbers}
 
     def __array__(self, *_, **__):
         raise TypeError(f"NumPy has no {self.dtype} of this device; `memory` has its bits")
 
 
-_exports = {}   # what others hold, by the address of its struct
+_exports = {}   # tensors that others hold, by the address of their struct
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
-def _delete(address, exports=_exports):   # its own, whatever the module still has when Python ends
+def _delete(address, exports=_exports):   # bound here, because the module may be empty when Python ends
     exports.pop(address, None)
 
 
@@ -309,8 +317,9 @@ def _references(address):
 
 
 def drop_unclaimed():
-    """Lets go of what was exported and that nobody took. A capsule's own end would be too late: there may be an exception under way."""
-    _exports[0] = (object(),)   # that nobody else has
+    """Releases tensors that were exported and that no reader took. The destructor of a capsule would be too
+    late, because an exception may be in flight then."""
+    _exports[0] = (object(),)   # an object that no other code holds
     alone = _references(0)
     del _exports[0]
     for address in list(_exports):

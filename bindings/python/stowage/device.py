@@ -1,4 +1,4 @@
-"""What computes: the CPU, or a CUDA device."""
+"""Devices that compute: the CPU, and CUDA devices."""
 import ctypes
 import os
 import weakref
@@ -11,7 +11,8 @@ from ._tensors import CPU, CUDA
 
 
 class _Open:
-    """A device that is given back once nothing computes on it: where Python ends several objects at once, it does so in no order."""
+    """A device that is closed when nothing computes on it any more. It is needed because Python destroys
+    several objects at once in no fixed order."""
 
     def __init__(self, pointer, keeps):
         self.pointer, self.uses, self.process = pointer, 1, os.getpid()
@@ -24,11 +25,11 @@ class _Open:
 
 
 class Device(Handle):
-    """An open device. `log(level, component, message)` is told what happens; what it raises is printed. `memory(bytes)` brings the program's own
-    memory for arenas: a buffer or a tensor on that device of at least so many bytes, such as `torch.empty(bytes, dtype=torch.uint8, device="cuda")`,
-    which is held until its trainer is closed or planned again, or None where there is no more. Keyword arguments: stw_device_options (of which `run`,
-    the host's threads, is not for Python). Closing it closes the trainers on it.
-    """
+    """An open device. `log(level, component, message)` receives messages; its exceptions are printed.
+    `memory(bytes)` returns the program's own memory for an arena: a buffer or a tensor on that device with at
+    least that many bytes, such as `torch.empty(bytes, dtype=torch.uint8, device="cuda")`, or None if there is
+    no memory. It is held until its trainer is closed or planned again. Keyword arguments: fields of
+    stw_device_options, except `run` (the host's threads). Closing a device closes the trainers on it."""
 
     def __init__(self, backend="auto", log=None, memory=None, **values):
         super().__init__()
@@ -58,7 +59,7 @@ class Device(Handle):
         self._open.release()
 
     def _lend(self, trainer):
-        """To a trainer, which releases what this returns after its own end."""
+        """Lends the device to a trainer, which releases the result after its own end."""
         self._trainers.add(trainer)
         self._open.uses += 1
         return self._open
@@ -69,18 +70,18 @@ class Device(Handle):
 
     @property
     def holders(self):
-        """The processes that hold memory of a CUDA device, as far as the driver tells."""
+        """The processes that hold memory of a CUDA device, as far as the driver reports them."""
         return [info(one) for one in every("stw_device_holder_at", "stw_memory_holder", self)]
 
     def logged(self, after=0):
-        """Messages with a larger number than `after`."""
+        """The kept messages whose number is larger than `after`."""
         while (told := query("stw_device_next_log", "stw_log_message", self, after)) and told.number:
             yield info(told)
             after = told.number
 
 
 def devices():
-    """What can train here, the CPU first."""
+    """The devices that can train on this machine, the CPU first."""
     found, index = [], 0
     while True:
         told = struct("stw_device_info")
@@ -92,5 +93,5 @@ def devices():
 
 
 def profiles():
-    """What can be planned for, present or not."""
+    """The devices that can be planned for, whether present or not."""
     return [info(one) for one in every("stw_profile_at", "stw_profile_info")]

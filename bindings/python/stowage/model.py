@@ -1,4 +1,4 @@
-"""A model: its configuration, and where its weights come from."""
+"""Models: their configuration, and the source of their weights."""
 import ctypes
 import json
 
@@ -35,7 +35,7 @@ class Model(Handle):
 
     @property
     def labels(self):
-        """Names of a classifier's labels; none of a language model."""
+        """The names of a classifier's labels; empty for other models."""
         return names("stw_model_label_at", self)
 
     @property
@@ -47,14 +47,14 @@ class Model(Handle):
         return found
 
     def index_of(self, name):
-        """Of a parameter, by its name."""
+        """The index of a parameter, by its name."""
         index = ctypes.c_size_t()
         if entry("stw_model_tensor_find", self, encoded(name), ctypes.byref(index)):
             raise KeyError(name)
         return index.value
 
     def export(self, folder, watch=None):
-        """Writes config.json and model.safetensors, with the adapters added to the matrices they are for."""
+        """Writes config.json and model.safetensors, with the adapters added to their matrices."""
         with used(watch):
             call("stw_model_export_watched", self, encoded(folder), watch)
 

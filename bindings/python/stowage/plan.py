@@ -1,4 +1,5 @@
-"""Plans: what lies where in memory before anything is allocated; and offsets for any other buffers."""
+"""Plans: the place of every buffer in memory, before anything is allocated. Also offsets for any other
+buffers."""
 import ctypes
 import json
 
@@ -13,8 +14,9 @@ INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGH
 
 
 def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, **values):
-    """stw_plan_options. `device`: an open one, or a profile's name. `inputs`: what batches may bring ("positions", "weights"). `groups`: a dict
-    for each, such as {"pattern": "embeddings", "frozen": True}. `profile`: what Trainer.calibrate gave."""
+    """A stw_plan_options. `device`: an open device, or the name of a profile. `inputs`: what batches may have
+    ("positions", "weights"). `groups`: one dict for each group, such as {"pattern": "embeddings", "frozen":
+    True}. `profile`: a profile that Trainer.calibrate returned."""
     expect(model, Model, "model")
     if device is not None and not isinstance(device, str):
         about = expect(device, Device, "device").info
@@ -41,7 +43,8 @@ def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile
 
 
 class Plan(Handle):
-    """The fastest way to train that fits. Raises OverBudget where nothing does. Keyword arguments: plan_options."""
+    """The fastest way to train that fits. Raises OverBudget if nothing fits. Keyword arguments: those of
+    plan_options."""
 
     _destroy = "stw_plan_destroy"
 
@@ -66,7 +69,7 @@ class Plan(Handle):
 
     @classmethod
     def load(cls, model, json_text):
-        """Of the text that `json` had."""
+        """Reads text that `json` returned."""
         pointer, data = ctypes.c_void_p(), encoded(json_text)
         call("stw_plan_load", ctypes.byref(pointer), expect(model, Model, "model"), data, len(data))
         return cls._around(pointer)
@@ -81,35 +84,36 @@ class Plan(Handle):
 
     @property
     def details(self):
-        """What `json` says, as Python has it."""
+        """The content of `json` as Python objects."""
         return json.loads(self.json)
 
     @property
     def report(self):
-        """A table for people."""
+        """The plan as a table for people."""
         return text(entry("stw_plan_report", self))
 
     def verify(self):
-        """Replays every program of the plan in an independent judge, which raises Error."""
+        """Checks every program of the plan with an independent verifier. Raises Error for a mistake."""
         call("stw_plan_verify", self)
 
     @property
     def relaxations(self):
-        """What could be given up where the plan does not fit."""
+        """The settings that would need less memory, if the plan does not fit."""
         return [info(one) for one in every("stw_plan_relaxation_at", "stw_relaxation_info", self)]
 
     @property
     def offloads(self):
-        """What lies in host memory."""
+        """The tensors that the plan keeps in host memory."""
         return [info(one) for one in every("stw_plan_offload_at", "stw_offload_info", self)]
 
     @property
     def buffers(self):
-        """What lies where in the arena, and how long."""
+        """The buffers in the arena: their places and lifetimes."""
         return [info(one) for one in every("stw_plan_buffer_at", "stw_buffer_info", self)]
 
     def frontier(self, most=1024, watch=None):
-        """The plans that other budgets would get, by growing peak."""
+        """The plans that other budgets would get (the Pareto frontier of memory and speed), by growing
+        peak."""
         points = (_abi.stw_frontier_point * most)()
         points[0].struct_size = ctypes.sizeof(_abi.stw_frontier_point)
         count = ctypes.c_size_t()
@@ -118,7 +122,7 @@ class Plan(Handle):
         return [info(points[i]) for i in range(min(count.value, most))]
 
     def picture(self, kind="svg", watch=None):
-        """The plan as "svg", "html" (a page that needs nothing beside it) or "csv"."""
+        """The plan as "svg", "html" (a page that loads nothing else) or "csv"."""
         number, size = number_of_picture(kind), ctypes.c_size_t()
         with used(watch):
             call("stw_plan_picture_watched", self, number, None, 0, ctypes.byref(size), watch)
@@ -135,17 +139,18 @@ def number_of_picture(kind):
 
 
 def longest_sequence(model, global_batch, **values):
-    """The longest sequence that fits with otherwise these options: those of a Plan."""
+    """The longest sequence, in tokens, that fits with these options, which are those of a Plan."""
     chosen, length = plan_options(model, global_batch, **values), ctypes.c_uint64()
     call("stw_plan_longest_sequence", model, ctypes.byref(chosen), ctypes.byref(length))
     return length.value
 
 
 def pack(buffers, constraints=None, **values):
-    """Offsets for `buffers`, each (lower, upper, size): alive in [lower, upper). Returns them and what is known of them: `answer`, `height`,
-    `bound`, `nodes`. `constraints`: for each buffer None, or a mapping with any of `alignment`, `offset` (given) and `gaps`, each (lower, upper):
-    no byte is taken then, or (lower, upper, first, end): only those bytes are. Other keyword arguments: stw_pack_options. Raises Error where they
-    do not fit into `capacity`."""
+    """Finds offsets for `buffers`, each (lower, upper, size): alive in [lower, upper). Returns the offsets
+    and the result of the search: `answer`, `height`, `bound`, `nodes`. `constraints`: for each buffer None,
+    or a mapping with any of `alignment`, `offset` (fixed) and `gaps`. A gap (lower, upper) is a time without
+    bytes; in a gap (lower, upper, first, end) the buffer needs only those bytes. Other keyword arguments:
+    fields of stw_pack_options. Raises Error if no placement within `capacity` is found."""
     kinds = [kind for _, kind in _abi.stw_buffer_lifetime._fields_]
     lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*map(fitting, kinds, buffer, ("lower", "upper", "size"))) for buffer in buffers))
     offsets, found, chosen = (ctypes.c_uint64 * len(buffers))(), struct("stw_pack_result"), options("stw_pack_options", **values)
@@ -177,7 +182,8 @@ def _constraints(constraints, count):
 
 
 def profile_info(profile):
-    """Of a calibrated profile, what Trainer.calibrate gave: its figures, and in `ops` those of every kind of op."""
+    """The figures of a calibrated profile, as Trainer.calibrate returned it. `ops` has the figures of every
+    kind of op."""
     data, told = encoded(profile), struct("stw_profile_info")
     call("stw_profile_read", data, len(data), ctypes.byref(told))
     found = info(told)

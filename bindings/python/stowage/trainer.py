@@ -1,4 +1,5 @@
-"""Training: a dataset's windows or a program's own batches, steps, and what a trained model says."""
+"""Training: datasets, steps with a dataset or with a program's own batches, and the answers of a trained
+model."""
 import contextlib
 import ctypes
 import itertools
@@ -44,8 +45,9 @@ class Dataset(Handle):
 
 
 class Gradients:
-    """What a gradient hook may change before the update, while it is called: sums over the targets, of all trained parameters. On a GPU they lie at
-    `address`, in the order of `stream`."""
+    """The gradients that a hook may change while it is called, before the update: sums over the targets, of
+    all trained parameters. On a GPU they are in device memory at `address`; work on them in the order of
+    `stream`."""
 
     def __init__(self, gradients, on_host, lease):
         self._gradients, self._on_host, self._lease, self._given = gradients, on_host, lease, []
@@ -64,14 +66,14 @@ class Gradients:
 
     @property
     def address(self):
-        """Of `count` floats: in host memory on a CPU, in the device's on a GPU."""
+        """The address of `count` floats: in host memory on a CPU, in device memory on a GPU."""
         if self._gradients is None:
             raise ValueError("the gradients' hook has returned")
         return ctypes.cast(self._gradients.data, ctypes.c_void_p).value
 
     @property
     def memory(self):
-        """On a CPU: a memoryview of them, which ends with the hook."""
+        """On a CPU: a memoryview of the floats, valid until the hook returns."""
         return self._lease.memory_at(ctypes.cast(self._of_host().data, ctypes.c_void_p).value, "f", (self.count,), self._given)
 
     loss_sum = property(lambda self: self._of_host().loss_sum[0], lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
@@ -83,8 +85,9 @@ class Gradients:
 
 
 class _Raised:
-    """Keeps what a callback raises until the library has returned: nothing may pass through it. An interrupt waits, too: Python would raise it where
-    a callback begins, and ctypes drops what is raised there."""
+    """Keeps an exception of a callback until the library has returned, because no exception may pass through
+    the library. A KeyboardInterrupt waits, too: Python would raise it at the beginning of a callback, where
+    ctypes drops exceptions."""
 
     def __init__(self):
         self.error = None
@@ -117,7 +120,8 @@ class _Raised:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FLOATS = {"weights", "reference"}   # of a batch's tensors; labels too where the model's task has values
+# tensors of a batch that are float32; so are labels if the task of the model has values
+FLOATS = {"weights", "reference"}
 TASKS_WITH_VALUES = {"labels", "number"}
 
 
@@ -139,7 +143,8 @@ def _end_to_end(lists, name):
 
 
 def _hook_of(hook, raised, on_host, lease):
-    """Without the trainer: what it holds must not hold it."""
+    """Makes the hook without a reference to the trainer, because an object that the trainer holds must not
+    hold the trainer."""
     def called(_, gradients):
         given = Gradients(copied(gradients), on_host, lease)
         try:
@@ -150,8 +155,9 @@ def _hook_of(hook, raised, on_host, lease):
 
 
 class Trainer(Handle):
-    """A model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the last micro-step and the update. Keyword
-    arguments: stw_trainer_options. Ctrl-C ends what is under way, within a step, too. When Python ends, what daemon threads compute is cancelled and waited for."""
+    """A trainer: a model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the
+    last micro-step and the update. Keyword arguments: fields of stw_trainer_options. Ctrl-C ends the call in
+    progress, within a step too. When Python ends, calls of daemon threads are cancelled and waited for."""
 
     _destroy = "stw_trainer_destroy"
     _of_process = True
@@ -176,7 +182,7 @@ class Trainer(Handle):
                 call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
         except Error as error:
             self._explain(error)
-        self._watch._hold(1)   # as long as the trainer is open
+        self._watch._hold(1)   # released when the trainer is closed
         self._open = device._lend(self)
 
     def _give_back(self, pointer):
@@ -203,8 +209,9 @@ class Trainer(Handle):
         raise error
 
     def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None, weights=None, reference=None, learning_rate):
-        """One update from a whole global batch: tensors of int32 in host memory (weights, reference: float32), by DLPack, as buffers, or as lists.
-        Returns what the step did: `loss`, `grad_norm`, `targets`, ..."""
+        """Makes one optimizer step with a whole global batch. Tensors are int32 in host memory (weights,
+        reference: float32), by DLPack, as buffers, or as lists. Returns the result of the step: `loss`,
+        `grad_norm`, `targets`, ..."""
         batch = _batch(learning_rate, self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types, weights=weights,
                        reference=reference)
         self._call("stw_trainer_step", ctypes.byref(batch))
@@ -213,8 +220,9 @@ class Trainer(Handle):
         return info(told)
 
     def run(self, dataset, until, progress=None, **values):
-        """Steps until so many batches have been consumed. `progress(now)` is called after every `progress_every` steps; what it returns, if that is
-        true, stops the run. True: it went to the end; False: it was stopped, by that or by cancel(). Keyword arguments: stw_run_options."""
+        """Makes steps until `until` batches have been consumed in all. `progress(now)` is called after every
+        `progress_every` steps; a true result stops the run. Returns True if the run went to the end, False if
+        `progress` or cancel() stopped it. Keyword arguments: fields of stw_run_options."""
         every = max(1, values.pop("progress_every", 1))
 
         def called(_, now):   # after every step: so that Ctrl-C is heard there
@@ -226,14 +234,15 @@ class Trainer(Handle):
         return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
 
     def evaluate(self, dataset, batches=20):
-        """The mean loss per target over so many global batches of the held-out part. Of classifiers and preferences `progress.evaluation_accuracy`
-        has more."""
+        """The mean loss per target over so many global batches of the held-out part. Afterwards
+        `progress.evaluation_accuracy` has the accuracy of a classifier or a preference."""
         loss = ctypes.c_double()
         self._call("stw_trainer_evaluate", expect(dataset, Dataset, "dataset"), batches, ctypes.byref(loss))
         return loss.value
 
     def generate(self, prompt, count, stop=(), **values):
-        """At most `count` tokens that follow those of the prompt. Keyword arguments: stw_generate_options."""
+        """At most `count` tokens that continue the prompt. Keyword arguments: fields of
+        stw_generate_options."""
         asked, ends, out = numbers(prompt, ctypes.c_int32, "prompt"), numbers(stop, ctypes.c_int32, "stop"), (ctypes.c_int32 * count)()
         chosen = options("stw_generate_options", prompt=asked, prompt_count=len(asked), out=out, out_capacity=count, stop=ends, stop_count=len(ends), **values)
         received = ctypes.c_uint64()
@@ -241,14 +250,15 @@ class Trainer(Handle):
         return list(out[:received.value])
 
     def logits(self, tokens):
-        """Behind these tokens: of those that may follow, or of a classifier's labels."""
+        """The logits after these tokens: of the tokens that may follow, or of a classifier's labels."""
         asked, out = numbers(tokens, ctypes.c_int32, "tokens"), (ctypes.c_float * self._classes)()
         self._call("stw_trainer_logits", asked, len(asked), out, len(out))
         return list(out)
 
     def classify(self, texts, token_types=None):
-        """The logits of a classifier's labels: a list for each text, which is a list of tokens. `token_types` has a list for each text, with a type for
-        each token; None: all are 0. Where tokens have labels, a text has a list for each of its tokens."""
+        """The logits of a classifier's labels: one list for each text, which is a list of tokens.
+        `token_types` has one list for each text, with a type for each token; None: all are 0. If tokens have
+        labels, a text has one list for each of its tokens."""
         tokens, lengths = _end_to_end(texts, "texts")
         types, given = (None, lengths) if token_types is None else _end_to_end(token_types, "token_types")
         if len(given) != len(lengths):
@@ -266,8 +276,9 @@ class Trainer(Handle):
         return [lists[begin:begin + length] for begin, length in zip(begins, lengths)]
 
     def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None):
-        """What the model as it is gives every target of one sample or more: a list for each sample, with a number beside each of its targets or
-        labels, 0 where there is none. As `reference` of a step they are those of the model from before it."""
+        """The log-probability that the model, without dropout, gives every target of one or more samples: one
+        list for each sample. Each number has the place of its target or label; places without a target hold
+        0. The result can be the `reference` of later steps."""
         batch = _batch(has_values=self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types)
         shape = shape_of(batch.keeps["tokens"]) if "tokens" in batch.keeps else (0, 0)
         out = (ctypes.c_float * math.prod(shape))()
@@ -280,24 +291,24 @@ class Trainer(Handle):
         self._call("stw_trainer_write_reference", expect(dataset, Dataset, "dataset"), encoded(path))
 
     def replan(self, memory_bytes):
-        """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end; BufferError while arrays that were made
-        of them are there."""
+        """Changes the budget from the next step on, with the same bits. Returns the new plan. Views of
+        tensors become invalid. Raises BufferError while there are arrays that were made from views."""
         pointer = ctypes.c_void_p()
         self._lease.move(lambda: self._call("stw_trainer_replan", memory_bytes, ctypes.byref(pointer)))
         return Plan._around(pointer)
 
     def calibrate(self):
-        """Measures the device: the profile to plan with."""
+        """Measures the device and returns a profile for planning."""
         out = ctypes.create_string_buffer(_abi.STW_PROFILE_BYTES)
         self._call("stw_trainer_calibrate", out, len(out), None)
         return out.value.decode()
 
     def timeline(self, path):
-        """Measures the same and writes it as a trace."""
+        """Measures a step in the same way and writes a trace."""
         self._call("stw_trainer_timeline", encoded(path))
 
     def cancel(self):
-        """From any thread: stops what is under way, or else what comes next."""
+        """Stops the call in progress, within a step too, or else the next one. For any thread."""
         entry("stw_trainer_cancel", self)
 
     @property
@@ -322,22 +333,23 @@ class Trainer(Handle):
         self._call("stw_trainer_import_tensor", self._index(parameter), ctypes.addressof(given))
 
     def save(self, path):
-        """A checkpoint."""
+        """Writes a checkpoint, which can be restored with any budget."""
         self._call("stw_trainer_save", encoded(path))
 
     def restore(self, path):
         self._call("stw_trainer_restore", encoded(path))
 
     def export_model(self, folder):
-        """What transformers, or of adapters PEFT, loads."""
+        """Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
+        PEFT."""
         self._call("stw_trainer_export_model", encoded(folder))
 
     @property
     def stream(self):
-        """Of a CUDA device: the address of its stream, else None."""
+        """The address of a CUDA device's stream; else None."""
         return entry("stw_trainer_stream", self)
 
 
 def verify_checkpoint(path):
-    """Raises Error where a checkpoint is damaged."""
+    """Checks a checkpoint. Raises Error if it is damaged."""
     call("stw_checkpoint_verify", encoded(path))

@@ -1,4 +1,4 @@
-"""Watches: they cancel long calls, and tell how far these are."""
+"""Watches, which cancel long calls and report their progress."""
 import contextlib
 import ctypes
 
@@ -8,11 +8,11 @@ from ._options import ask, info, options
 
 
 class _Told:
-    """What the callback shares with its watch, which it must not hold."""
+    """The state that the callback shares with its watch. The callback must not hold the watch itself."""
 
     def __init__(self, notify):
         self.notify, self.error = notify, None
-        self.interrupted = lambda: False   # of a trainer: whether Ctrl-C waits
+        self.interrupted = lambda: False   # set by a trainer: tells whether a Ctrl-C waits
 
     def called(self, _, now):
         try:
@@ -23,9 +23,11 @@ class _Told:
 
 
 class Watch(Handle):
-    """For the keyword argument `watch` of Plan, its `frontier` and `picture`, `Model.export`, Dataset and Trainer, whose calls use it one after the other. `notify(now)` is called in the middle of
-    a long call, now and then (`interval_milliseconds`); what it returns, if that is true, cancels the call, which then raises Cancelled. `now`
-    has `work` and `unit`, words such as "step" and "micro_steps", `done` of `total`, and `share`, 0 to 1."""
+    """Cancels long calls and reports their progress, one call at a time. Pass it as the keyword argument
+    `watch` of Plan, its `frontier` and `picture`, `Model.export`, Dataset and Trainer. `notify(now)` is
+    called in the middle of a long call, every `interval_milliseconds`. If it returns a true value, the call
+    is cancelled and raises Cancelled. `now` has `work` and `unit`, which are words such as "step" and
+    "micro_steps", `done` of `total`, and `share`, 0 to 1."""
 
     _destroy = "stw_watch_destroy"
 
@@ -41,12 +43,12 @@ class Watch(Handle):
             super().__del__()
 
     def cancel(self):
-        """From any thread: ends the call under way that uses the watch, or else the next one."""
+        """Ends the call in progress that uses the watch, or else the next one. For any thread."""
         entry("stw_watch_cancel", self)
 
     @property
     def state(self):
-        """How far the call under way is; any thread."""
+        """The progress of the call in progress. For any thread."""
         return ask("stw_watch_query", "stw_watch_info", self)
 
     def _hold(self, count):
@@ -56,7 +58,8 @@ class Watch(Handle):
 
 @contextlib.contextmanager
 def used(watch):
-    """Around a call that uses it: it stays open, and what its callback raised goes on from here."""
+    """A context for a call that uses the watch: the watch stays open, and an exception of its callback is
+    raised at the end."""
     if watch is None:
         yield
         return

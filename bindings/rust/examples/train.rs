@@ -1,7 +1,8 @@
-//! From a model and a number of bytes to a trained model: train TEXT [MODEL [STEPS [FOLDER]]]
+//! Trains a model within a number of bytes: train TEXT [MODEL [STEPS [FOLDER]]]
 //!
-//! Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within one GiB, shows the plan,
-//! trains, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+//! Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file
+//! TEXT within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that
+//! transformers can load into FOLDER.
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,12 +11,13 @@ use stowage::{Dataset, DatasetOptions, Device, DeviceOptions, Model, Plan, PlanO
 
 fn train(text: &str, source: &str, steps: u64, folder: &Path) -> stowage::Result<()> {
     let model = Model::open(source)?;
-    let mut device = Device::open(DeviceOptions::default())?;   // a GPU where there is one, else the CPU
+    let mut device = Device::open(DeviceOptions::default())?;   // a GPU if there is one, else the CPU
     let about = device.info();
     let plan = Plan::new(&model, &PlanOptions { global_batch: 8, sequence: 64, memory_bytes: 1 << 30, ..Default::default() }.on(&about))?;
     print!("{}", plan.report());
     let mut data = Dataset::open(text, &DatasetOptions { vocabulary: model.info().vocabulary, sequence: 64, ..Default::default() })?;
-    let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // allocates exactly the plan's arena; nothing after it
+    // allocates exactly the plan's arena; the run allocates nothing else
+    let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;
     trainer.run(&mut data, &RunOptions { until: steps, learning_rate: 1e-3, ..Default::default() }, |_, now| {
         println!("step {:3}  loss {:.4}  gradient norm {:.3}  {:.0} tokens/s", now.step, now.loss, now.grad_norm, now.tokens_per_second);
         ControlFlow::Continue(())
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(plan) = error.plan() {
-                eprint!("{}", plan.report());   // tells why, and what would fit
+                eprint!("{}", plan.report());   // says why it does not fit, and what would
             }
             eprintln!("train: {error}");
             ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! A program's own batches.
+//! Batches that a program makes itself.
 use std::ffi::CStr;
 use std::os::raw::c_char;
 
@@ -19,7 +19,7 @@ impl<'a, T: Number> Rows<'a, T> {
         Rows { values, length: Some(length) }
     }
 
-    /// (samples): a number each.
+    /// (samples): one number for each sample.
     pub fn one_each(values: &'a [T]) -> Rows<'a, T> {
         Rows { values, length: None }
     }
@@ -38,30 +38,30 @@ impl<'a, T: Number> Rows<'a, T> {
     }
 }
 
-/// `stw_batch`: tokens, and either `targets` or `labels`; −100: no loss.
+/// `stw_batch`: tokens, and either `targets` or `labels`. −100 means no loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     pub tokens: Rows<'a, i32>,
-    /// The token that follows each.
+    /// The token that follows each token.
     pub targets: Option<Rows<'a, i32>>,
-    /// Beside their tokens: the library shifts them. Of a classifier one for each sample.
+    /// In the places of their tokens; the library shifts them. For a classifier: one label for each sample.
     pub labels: Option<Rows<'a, i32>>,
-    /// Of each sample the tokens that count.
+    /// How many tokens of each sample count.
     pub lengths: Option<&'a [i32]>,
-    /// Of each token in its document.
+    /// The position of each token in its document.
     pub positions: Option<Rows<'a, i32>>,
     /// Each token's type, for models with token types.
     pub token_types: Option<Rows<'a, i32>>,
     /// Factors of the losses.
     pub weights: Option<Rows<'a, f32>>,
-    /// Log-probabilities of the targets or labels, of plans for a preference against a reference.
+    /// Log-probabilities of the targets or labels, for preferences with a reference.
     pub reference: Option<Rows<'a, f32>>,
-    /// In place of labels, of models of the tasks `Labels` and `Number`: (samples, labels).
+    /// Instead of labels, for models of the tasks `Labels` and `Number`: (samples, labels).
     pub values: Option<Rows<'a, f32>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Of a language model: every token is to be predicted from those before it in its row of `length`.
+    /// For a language model: every token is predicted from the tokens before it in its row of `length`.
     pub fn of_tokens(tokens: &'a [i32], length: usize) -> Batch<'a> {
         let tokens = Rows::new(tokens, length);
         Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
@@ -72,17 +72,17 @@ impl<'a> Batch<'a> {
         Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
     }
 
-    /// With labels: of each token, or of a classifier of each sample.
+    /// With labels: one for each token, or for a classifier one for each sample.
     pub fn with_labels(tokens: Rows<'a, i32>, labels: Rows<'a, i32>) -> Batch<'a> {
         Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
     }
 
-    /// With as many numbers for each sample as the model has labels: for the tasks `Labels` and `Number`.
+    /// For the tasks `Labels` and `Number`: each sample has as many numbers as the model has labels.
     pub fn with_values(tokens: Rows<'a, i32>, values: Rows<'a, f32>) -> Batch<'a> {
         Batch { tokens, targets: None, labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: Some(values) }
     }
 
-    /// Calls with this batch as C has it.
+    /// Makes a call with this batch as a C struct.
     pub(crate) fn with<R>(&self, learning_rate: f64, call: impl FnOnce(&abi::stw_batch) -> Result<R>) -> Result<R> {
         let mut names: Vec<*const c_char> = Vec::new();
         let mut tensors: Vec<Borrowed<'a>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Numbers of the API that have names.
+//! Constants of the API.
 use crate::abi;
 
 macro_rules! choices {
@@ -10,7 +10,7 @@ macro_rules! choices {
         pub enum $kind { $($name = abi::$constant,)* }
 
         impl $kind {
-            /// Of a number that the library told; none where a newer library knows more.
+            /// The value for a number from the library; none for a number that only a newer library knows.
             pub fn from_number(number: u32) -> Option<$kind> {
                 match number {
                     $(abi::$constant => Some($kind::$name),)*
@@ -20,7 +20,7 @@ macro_rules! choices {
         }
 
         impl Default for $kind {
-            /// The one whose number is 0, or the first.
+            /// The value whose number is 0, or the first one.
             fn default() -> $kind {
                 $kind::from_number(0).unwrap_or([$($kind::$name),*][0])
             }
@@ -29,60 +29,60 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Where to compute.
+    /// The kind of device.
     Backend { Auto = STW_BACKEND_AUTO, Cpu = STW_BACKEND_CPU, Cuda = STW_BACKEND_CUDA, }
-    /// Which messages are told.
+    /// The messages that are logged.
     LogLevel { Warning = STW_LOG_WARNING, Error = STW_LOG_ERROR, Info = STW_LOG_INFO, }
-    /// Instructions of a CPU. No bit depends on them.
+    /// Instruction sets of a CPU. No trained bit depends on them.
     Isa { Auto = STW_ISA_AUTO, Scalar = STW_ISA_SCALAR, Avx2 = STW_ISA_AVX2, Avx512 = STW_ISA_AVX512, Neon = STW_ISA_NEON, }
-    /// What activations, and the weights that products read, are stored as.
+    /// The format in which activations are stored, and the weights that products read.
     Precision { Default = STW_PRECISION_DEFAULT, Fp32 = STW_PRECISION_FP32, Bf16 = STW_PRECISION_BF16, Fp16 = STW_PRECISION_FP16, }
-    /// The rule of updates.
+    /// The optimizer.
     Optimizer { AdamW = STW_OPTIMIZER_ADAMW, Sgd = STW_OPTIMIZER_SGD, Lion = STW_OPTIMIZER_LION, Muon = STW_OPTIMIZER_MUON, Adafactor = STW_OPTIMIZER_ADAFACTOR, }
     /// Bits of the optimizer's states.
     States { Auto = STW_STATES_AUTO, Bits32 = STW_STATES_32, Bits8 = STW_STATES_8, }
-    /// What bf16 keeps of a trained parameter's fp32 value.
+    /// How bf16 keeps the fp32 value of a trained parameter.
     Master { Exact = STW_MASTER_EXACT, Split8 = STW_MASTER_SPLIT8, Stochastic = STW_MASTER_STOCHASTIC, }
-    /// What the matrices of blocks sum their gradients up in.
+    /// The format in which the gradients of the blocks' matrices are summed.
     GradientPrecision { Fp32 = STW_GRADIENTS_FP32, Bf16 = STW_GRADIENTS_BF16, }
-    /// In which order products add up, and by whose code.
+    /// The kernels that compute matrix products, which differ in the order in which they add.
     Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR, CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA, CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA, }
-    /// Whose attention it is.
+    /// The implementation of attention.
     Attention { Own = STW_ATTENTION_OWN, Cudnn = STW_ATTENTION_CUDNN, }
-    /// What frozen matrices below adapters are stored as.
+    /// The format in which frozen matrices under adapters are stored.
     Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4, Int8 = STW_QUANTIZE_INT8, }
-    /// What is learned: every target by itself, or which of two answers is the better one.
+    /// The training objective: every target by itself, or the better one of two answers.
     Preference { None = STW_PREFERENCE_NONE, Dpo = STW_PREFERENCE_DPO, Ipo = STW_PREFERENCE_IPO, Simpo = STW_PREFERENCE_SIMPO, Orpo = STW_PREFERENCE_ORPO, }
-    /// What a model is trained for.
+    /// The task that a model is trained for.
     Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL, MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL, Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
     /// Whether activations are computed again in the backward pass.
     Recompute { Auto = STW_RECOMPUTE_AUTO, None = STW_RECOMPUTE_NONE, Full = STW_RECOMPUTE_FULL, }
-    /// What the bytes of a dataset's file are.
+    /// The content of a dataset's file.
     Tokenizer { Auto = STW_TOKENIZER_AUTO, Byte = STW_TOKENIZER_BYTE, Ids = STW_TOKENIZER_IDS, }
     /// How ids are stored.
     TokenType { Auto = STW_TOKEN_TYPE_AUTO, Uint16 = STW_TOKEN_TYPE_UINT16, Uint32 = STW_TOKEN_TYPE_UINT32, Int32 = STW_TOKEN_TYPE_INT32, Int64 = STW_TOKEN_TYPE_INT64, }
-    /// The learning rate's course after the warm-up.
+    /// The course of the learning rate after the warm-up.
     Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT, Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
-    /// What happens where a loss or gradient is not finite.
+    /// What a step does if its loss or gradient is not finite.
     NonFinite { Skip = STW_NON_FINITE_SKIP, Stop = STW_NON_FINITE_STOP, }
-    /// What a trainer is doing.
+    /// The activity of a trainer.
     Phase { Idle = STW_PHASE_IDLE, Train = STW_PHASE_TRAIN, Evaluate = STW_PHASE_EVALUATE, Generate = STW_PHASE_GENERATE, Save = STW_PHASE_SAVE, Calibrate = STW_PHASE_CALIBRATE, }
-    /// Why a step updated nothing.
+    /// The reason why a step updated nothing.
     SkipReason { None = STW_SKIP_NONE, NoTarget = STW_SKIP_NO_TARGET, NotFinite = STW_SKIP_NOT_FINITE, Outlier = STW_SKIP_OUTLIER, }
     /// Pictures of a plan.
     Picture { Svg = STW_PICTURE_SVG, Html = STW_PICTURE_HTML, Csv = STW_PICTURE_CSV, }
-    /// What a search for offsets has found.
+    /// The answer of a search for offsets.
     PackAnswer { Optimal = STW_PACK_OPTIMAL, Fits = STW_PACK_FITS, Impossible = STW_PACK_IMPOSSIBLE, Unknown = STW_PACK_UNKNOWN, }
-    /// What long call is under way.
+    /// The kind of long call in progress.
     Work {
         None = STW_WORK_NONE, Plan = STW_WORK_PLAN, OpenDataset = STW_WORK_OPEN_DATASET, CreateTrainer = STW_WORK_CREATE_TRAINER, Step = STW_WORK_STEP,
         Evaluate = STW_WORK_EVALUATE, Generate = STW_WORK_GENERATE, Calibrate = STW_WORK_CALIBRATE, Save = STW_WORK_SAVE, Restore = STW_WORK_RESTORE,
         Export = STW_WORK_EXPORT,
     }
-    /// What is counted of it.
+    /// The unit of its progress.
     Unit { None = STW_UNIT_NONE, Bytes = STW_UNIT_BYTES, MicroSteps = STW_UNIT_MICRO_STEPS, Samples = STW_UNIT_SAMPLES, }
-    /// Which of a parameter's tensors.
+    /// The kinds of tensors of a parameter.
     TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT, FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
 }

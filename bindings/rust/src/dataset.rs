@@ -12,13 +12,13 @@ use crate::watch::Watch;
 #[derive(Default, Clone, Debug)]
 pub struct DatasetOptions<'a> {
     pub tokenizer: Tokenizer,
-    /// Of ids; [`TokenType::Auto`] refuses a file whose numbers look like those of another type.
+    /// The type of ids. [`TokenType::Auto`] refuses a file whose numbers look like another type.
     pub token_type: TokenType,
     /// Every id must be smaller.
     pub vocabulary: u64,
     /// Tokens of a sample.
     pub sequence: u64,
-    /// Of the windows; none: 1337.
+    /// Chooses the windows of tokens; none: 1337.
     pub seed: Option<u64>,
     /// The token that ends a document. Needs a plan with [`PlanOptions::positions`](crate::PlanOptions::positions).
     pub document_end: Option<u64>,
@@ -29,25 +29,26 @@ pub struct DatasetOptions<'a> {
     /// [`Task::Labels`] and [`Task::Number`] with `label_count` little-endian f32 a document.
     pub labels: Option<&'a Path>,
     pub label_count: u64,
-    /// The model's, with labels; [`Task::Automatic`]: [`Task::Label`].
+    /// With labels: the task of the model; [`Task::Automatic`]: [`Task::Label`].
     pub task: Task,
-    /// Share of the tokens that is held out, from the end on; none: 0.1.
+    /// Share of the tokens, at the end of the file, that is held out; none: 0.1.
     pub held_out: Option<f64>,
     /// For plans with a preference: documents that `marks` begin are pairs, chosen and rejected ones in turn.
     pub pairs: bool,
-    /// With pairs: what [`Trainer::write_reference`](crate::Trainer::write_reference) wrote.
+    /// With pairs: the file that [`Trainer::write_reference`](crate::Trainer::write_reference) wrote.
     pub reference: Option<&'a Path>,
     /// For masked language models: the share of tokens that are hidden; 0: none.
     pub mask_rate: f64,
-    /// What hidden tokens become.
+    /// The token that hidden tokens become.
     pub mask_token: u64,
-    /// Of each token of the vocabulary a sum of 1: it is special, and never hidden; 2: it goes on with the word of the token before.
+    /// For each token of the vocabulary the sum of 1: it is special, and never hidden; and 2: it continues
+    /// the word of the token before.
     pub token_kinds: Option<&'a [u8]>,
     /// With `token_kinds`: whole words are hidden.
     pub mask_whole_words: bool,
-    /// Without marks and `mask_rate`: evaluations are of all of the held-out part, in windows end to end.
+    /// Evaluations cover the whole held-out part, in consecutive windows. Excludes marks and `mask_rate`.
     pub in_order: bool,
-    /// Of the opening.
+    /// Reports and cancels the opening.
     pub watch: Option<&'a Watch>,
 }
 
@@ -56,7 +57,7 @@ pub struct Dataset {
     pub(crate) pointer: NonNull<abi::stw_dataset>,
 }
 
-// Whoever reads it has it `&mut`.
+// Every reader has it as `&mut`.
 unsafe impl Send for Dataset {}
 unsafe impl Sync for Dataset {}
 
@@ -73,10 +74,11 @@ impl Drop for Dataset {
 }
 
 impl Dataset {
-    /// Text, or little-endian u16 ids (u32 where the vocabulary exceeds 65,536).
+    /// Opens text, or little-endian u16 ids (u32 if the vocabulary exceeds 65,536).
     ///
     /// # Errors
-    /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside of the vocabulary, marks that do not belong to the tokens, or too few tokens.
+    /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside the vocabulary, marks that do not belong
+    /// to the tokens, or too few tokens.
     pub fn open(path: impl AsRef<Path>, options: &DatasetOptions) -> Result<Dataset> {
         if let Some(kinds) = options.token_kinds {
             if kinds.len() as u64 != options.vocabulary {

@@ -1,4 +1,4 @@
-//! What computes: the CPU, or a CUDA device.
+//! Devices that compute: the CPU, and CUDA devices.
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -11,37 +11,41 @@ use crate::choices::{Backend, Isa, LogLevel};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::text::{optional_path, pointer};
 
-/// Is told what happens, on the threads that call: level, component, message. A panic of it is dropped.
+/// Receives messages (level, component, message), on the threads that call the library. Its panics are
+/// dropped.
 pub type Log = Box<dyn Fn(LogLevel, &str, &str) + Send + Sync>;
 
 /// The host's memory for arenas.
 ///
 /// # Safety
-/// `allocate` returns memory of at least `bytes` at a multiple of `alignment` that nobody else uses until `release` is called, or null. On a CUDA
-/// device that is memory of the device, in order of `stream` ([`DeviceOptions::stream`], else null). A panic counts as null.
+/// `allocate` returns memory of at least `bytes` at a multiple of `alignment`, or null. No other code uses
+/// the memory until `release` is called. On a CUDA device it is memory of the device, in the order of
+/// `stream` ([`DeviceOptions::stream`], else null). A panic counts as null.
 pub unsafe trait Memory: Send + Sync {
     fn allocate(&self, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void;
     /// # Safety
-    /// `memory` came from `allocate`, with as many bytes, and is not used any more.
+    /// `memory` came from `allocate` with the same number of bytes, and is no longer used.
     unsafe fn release(&self, memory: *mut c_void, bytes: usize, stream: *mut c_void);
 }
 
 /// The host's threads.
 ///
 /// # Safety
-/// `run` calls `task(i)` once for every i in 0..tasks, on any threads, in any order, at most [`DeviceOptions::threads`] of them at once, and
-/// returns when all have returned. A panic of it ends the process: nobody would know which tasks still run.
+/// `run` calls `task(i)` once for every i in 0..tasks, on any threads and in any order, at most
+/// [`DeviceOptions::threads`] at the same time. It returns when all have returned. A panic of `run` ends the
+/// process, because tasks may still be running.
 pub unsafe trait Executor: Send + Sync {
     fn run(&self, tasks: u32, task: &(dyn Fn(u32) + Sync));
 }
 
-/// A CUDA stream of the host's.
+/// A CUDA stream of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream(*mut c_void);
 
 impl Stream {
     /// # Safety
-    /// It is a stream of the device's primary context, and lives until the device is closed after its last trainer.
+    /// The stream must belong to the device's primary context, and must live until the device is closed after
+    /// its last trainer.
     pub unsafe fn new(stream: *mut c_void) -> Stream {
         Stream(stream)
     }
@@ -51,24 +55,24 @@ impl Stream {
 #[derive(Default)]
 pub struct DeviceOptions<'a> {
     pub backend: Backend,
-    /// Of several CUDA devices.
+    /// The number of the CUDA device, if there are several.
     pub ordinal: i32,
-    /// CPU: threads that compute; 0: one for each processor. CUDA: those that draw weights or quantize.
+    /// CPU: threads that compute; 0: one for each processor. CUDA: threads that draw weights or quantize.
     pub threads: u32,
     pub isa: Isa,
     pub log_level: LogLevel,
     pub log: Option<Log>,
     pub memory: Option<Box<dyn Memory>>,
-    /// None: threads of the library's that sleep when idle.
+    /// None: the library's own threads, which sleep when they are idle.
     pub executor: Option<Box<dyn Executor>>,
-    /// CUDA: none: one of the library's.
+    /// CUDA: the host's stream; none: the library makes one.
     pub stream: Option<Stream>,
-    /// CUDA: where a libcublasLt.so.13 or libcudnn.so.9 lies; none: what the system finds.
+    /// CUDA: the path of a libcublasLt.so.13 or libcudnn.so.9; none: the one that the system finds.
     pub cublaslt: Option<&'a Path>,
     pub cudnn: Option<&'a Path>,
 }
 
-/// What the library calls, behind a thin pointer: its own box, given back after the device is closed.
+/// A callback of the library, as a thin pointer to its own box. The box is freed after the device is closed.
 struct Callback<T>(*mut T);
 
 impl<T> Callback<T> {
@@ -76,7 +80,7 @@ impl<T> Callback<T> {
         Callback(of.map_or(ptr::null_mut(), |of| Box::into_raw(Box::new(of))))
     }
 
-    /// Null where there is none.
+    /// Null for none.
     fn user(&self) -> *mut c_void {
         self.0.cast()
     }
@@ -90,7 +94,8 @@ impl<T> Drop for Callback<T> {
     }
 }
 
-/// What became of a callback, whose panic is nobody's: a panic of what it carries could not leave C's frames either.
+/// The result of a callback whose panic no caller receives. Dropping the payload of the panic may panic, too,
+/// and must not leave C's frames either.
 fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }
@@ -103,7 +108,8 @@ pub(crate) struct Open {
     _executor: Callback<Box<dyn Executor>>,
 }
 
-// What may be called of a device by several threads is what takes it `const`; creating trainers takes a `&mut Device`.
+// Several threads may call only entries that take the device `const`; creating trainers takes a
+// `&mut Device`.
 unsafe impl Send for Open {}
 unsafe impl Sync for Open {}
 
@@ -162,7 +168,7 @@ impl std::fmt::Debug for Device {
 
 impl Device {
     /// # Errors
-    /// [`Status::UNSUPPORTED`] where this library or machine has no such backend or instruction set.
+    /// [`Status::UNSUPPORTED`] if this library or machine has no such backend or instruction set.
     pub fn open(options: DeviceOptions) -> Result<Device> {
         let (cublaslt, cudnn) = (optional_path(options.cublaslt)?, optional_path(options.cudnn)?);
         let (told, memory, executor) = (Callback::new(options.log), Callback::new(options.memory), Callback::new(options.executor));
@@ -204,12 +210,12 @@ impl Device {
         told(|out| unsafe { abi::stw_device_query(self.pointer(), out) }).unwrap_or_default()
     }
 
-    /// The processes that hold memory of a CUDA device, the largest first, as far as the driver tells.
+    /// The processes that hold memory of a CUDA device, the largest first, as far as the driver reports them.
     pub fn holders(&self) -> Vec<MemoryHolder> {
         every(|index, out| unsafe { abi::stw_device_holder_at(self.pointer(), index, out) })
     }
 
-    /// The oldest message kept whose number is larger than `after`.
+    /// The oldest kept message whose number is larger than `after`.
     pub fn next_log(&self, after: u64) -> Option<LogMessage> {
         told(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) }).filter(|message| message.number != 0)
     }
@@ -222,7 +228,7 @@ impl DeviceInfo {
     }
 }
 
-/// What can train here, the CPU first.
+/// The devices that can train on this machine, the CPU first.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     let mut found = Vec::new();
     loop {

@@ -48,7 +48,7 @@ const INT: u8 = 0;
 const FLOAT: u8 = 2;
 const BFLOAT: u8 = 4;
 
-/// Numbers that a batch may bring.
+/// Types of numbers that a batch may have.
 pub trait Number: Copy + private::Sealed {}
 impl Number for i32 {}
 impl Number for f32 {}
@@ -91,14 +91,14 @@ impl<'a> Borrowed<'a> {
         Ok(Borrowed { managed, shape: shape.into(), _values: PhantomData })
     }
 
-    /// For the time of a call.
+    /// For the duration of a call.
     pub(crate) fn pointer(&mut self) -> *const DLManagedTensorVersioned {
         self.managed.dl_tensor.shape = self.shape.as_mut_ptr();
         &self.managed
     }
 }
 
-/// What a tensor of a trainer is stored as.
+/// The format in which a tensor of a trainer is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DType {
     F32,
@@ -106,7 +106,7 @@ pub enum DType {
     F16,
 }
 
-/// A trainer's tensor in its own memory, which is borrowed meanwhile.
+/// A view of a tensor in a trainer's memory. It borrows the trainer.
 #[derive(Debug)]
 pub struct View<'a> {
     managed: NonNull<DLManagedTensorVersioned>,
@@ -124,10 +124,10 @@ impl Drop for View<'_> {
 }
 
 impl View<'_> {
-    /// Takes what the library exported.
+    /// Takes a tensor that the library exported.
     pub(crate) unsafe fn new(pointer: *mut DLManagedTensorVersioned) -> Result<Self> {
         let managed = NonNull::new(pointer).ok_or_else(|| Error::new(Status::INTERNAL, "no tensor"))?;
-        let view = View { managed, _trainer: PhantomData };   // whose drop deletes it
+        let view = View { managed, _trainer: PhantomData };   // dropping the view deletes the tensor
         let (major, tensor) = (managed.as_ref().major, view.tensor());
         match (major, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) {
             (1, FLOAT, 32 | 16, 1) | (1, BFLOAT, 16, 1) => Ok(view),
@@ -152,12 +152,12 @@ impl View<'_> {
         }
     }
 
-    /// As DLPack numbers them: 1 is the CPU, 2 CUDA.
+    /// The device in DLPack's numbers: 1 is the CPU, 2 is CUDA.
     pub fn device(&self) -> DLDevice {
         self.tensor().device
     }
 
-    /// Of its first element, in the device's memory; elements lie close together.
+    /// The address of the first element, in the device's memory. Elements are contiguous.
     pub fn address(&self) -> *mut c_void {
         self.tensor().data.cast::<u8>().wrapping_add(self.tensor().byte_offset as usize).cast()
     }
@@ -167,17 +167,18 @@ impl View<'_> {
         (self.device().device_type == HOST.device_type).then(|| unsafe { std::slice::from_raw_parts(self.address() as *const T, count) })
     }
 
-    /// For what reads DLPack: its deleter is then the reader's to call, before the trainer ends or is planned again.
+    /// Gives the tensor to a reader of DLPack, who has to call its deleter before the trainer ends or is
+    /// planned again.
     pub fn into_dlpack(self) -> *mut DLManagedTensorVersioned {
         std::mem::ManuallyDrop::new(self).managed.as_ptr()
     }
 
-    /// Of fp32 in host memory; else none.
+    /// The numbers of an fp32 tensor in host memory; else none.
     pub fn as_f32(&self) -> Option<&[f32]> {
         (self.dtype() == DType::F32).then(|| self.of_host()).flatten()
     }
 
-    /// The bits of bf16 or fp16 in host memory; else none.
+    /// The bits of a bf16 or fp16 tensor in host memory; else none.
     pub fn as_bits16(&self) -> Option<&[u16]> {
         (self.dtype() != DType::F32).then(|| self.of_host()).flatten()
     }

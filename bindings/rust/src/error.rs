@@ -1,4 +1,4 @@
-//! What the library answers instead of success.
+//! Failures of the library.
 use std::fmt;
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::abi;
 use crate::plan::Plan;
 use crate::text::from_c;
 
-/// What an operation gives, or why it gives nothing.
+/// The result of an operation, or the reason why it failed.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One of the library's codes.
+/// A status code of the library.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub i32);
 
@@ -29,12 +29,12 @@ statuses! {
 }
 
 impl Status {
-    /// Such as `"STW_OVER_BUDGET"`.
+    /// The name of the code, such as `"STW_OVER_BUDGET"`.
     pub fn name(self) -> &'static str {
         unsafe { from_c(abi::stw_status_name(self.0)) }
     }
 
-    /// Such as [`Status::OUT_OF_MEMORY`] of [`Status::OVER_BUDGET`].
+    /// The category of the code, such as [`Status::OUT_OF_MEMORY`] for [`Status::OVER_BUDGET`].
     pub fn category(self) -> Status {
         Status(self.0 / 1000 * 1000)
     }
@@ -52,14 +52,14 @@ impl fmt::Debug for Status {
     }
 }
 
-/// A code, one line of text, and what else there is to know.
+/// A failure: a code, one line of text, and details.
 #[derive(Debug, Clone)]
 pub struct Error {
     pub status: Status,
     pub message: String,
     /// errno or cudaError_t, else 0.
     pub native_code: i32,
-    /// Where memory was missing, else 0.
+    /// Bytes, if there was too little memory; else 0.
     pub bytes_needed: u64,
     pub bytes_available: u64,
     plan: Option<Arc<Plan>>,
@@ -81,8 +81,8 @@ impl Error {
         self
     }
 
-    /// Of [`Plan::new`] where nothing fits: the plan that needs the least. It cannot be trained, but has a report, what would fit, and what
-    /// could be given up.
+    /// From [`Plan::new`] if nothing fits: the plan that needs the least memory. It cannot be trained, but it
+    /// has a report, the smallest budget, and the settings that would help.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_deref()
     }
@@ -103,7 +103,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Makes a call that may fail; its error is what the library wrote.
+/// Makes a call that may fail, with the error that the library wrote.
 pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -> Result<()> {
     let mut error = abi::stw_error::default();
     match call(&mut error) {
@@ -117,16 +117,16 @@ pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -
     }
 }
 
-/// What an entry without an error tells; none where it answers that there is no such thing.
+/// The result of an entry that has no error argument; none if the entry answers that there is no such object.
 pub(crate) fn told<T: Default>(ask: impl FnOnce(&mut T) -> abi::stw_status) -> Option<T> {
     let mut told = T::default();
     (ask(&mut told) == abi::STW_OK).then_some(told)
 }
 
-/// What a callback was told, by a library that may be older than this and know less: the rest is zero.
+/// A copy of a callback's argument. An older library may know fewer fields: the rest is zero.
 ///
 /// # Safety
-/// `told` begins with its size, a u32.
+/// `told` must begin with its size, a u32.
 pub(crate) unsafe fn copied<T: Default>(told: *const T) -> T {
     let mut copy = T::default();
     let size = std::mem::size_of::<T>().min(*(told as *const u32) as usize);
@@ -134,7 +134,7 @@ pub(crate) unsafe fn copied<T: Default>(told: *const T) -> T {
     copy
 }
 
-/// All of them, from index 0 on.
+/// All results of an entry, from index 0 on.
 pub(crate) fn every<T: Default>(ask: impl Fn(usize, &mut T) -> abi::stw_status) -> Vec<T> {
     (0..).map_while(|index| told(|out| ask(index, out))).collect()
 }

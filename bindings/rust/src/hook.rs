@@ -1,4 +1,4 @@
-//! Between the last micro-step and the update: the host's own hands on the gradients.
+//! The gradient hook: host code that runs between the last micro-step and the update.
 use std::any::Any;
 use std::marker::PhantomData;
 use std::os::raw::c_void;
@@ -7,31 +7,33 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use crate::abi;
 use crate::error::{copied, Error};
 
-/// Any error of the host's.
+/// An error of the host.
 pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// May change the gradients before they are used; an error fails the step, which then has updated nothing.
+/// May change the gradients before they are used. An error fails the step, which then updates nothing.
 pub type GradientHook = Box<dyn FnMut(&mut Gradients) -> Result<(), BoxedError> + Send>;
 
-/// `stw_gradients`: adding all of them up over several trainers makes one step of the joint batch.
+/// `stw_gradients`. Adding up all values over several trainers makes one step of the joint batch.
 pub struct Gradients<'a> {
     told: abi::stw_gradients,
     on_host: bool,
     _step: PhantomData<&'a mut f32>,
 }
 
-/// Of a trainer in host memory.
+/// The gradients of a trainer in host memory.
 pub struct HostGradients<'a> {
-    /// Sums over tokens, not normalised, of all trainable parameters; holes are to be ignored.
+    /// Gradients of all trainable parameters: sums over tokens, not divided by their number. Ignore the
+    /// holes.
     pub data: &'a mut [f32],
     pub loss_sum: &'a mut f64,
     pub target_count: &'a mut u64,
-    /// Of a preference: pairs whose chosen document was ahead. None with a library that does not know it.
+    /// With a preference: the number of pairs whose chosen document was ahead. None if the library does not
+    /// know it.
     pub in_order: Option<&'a mut u32>,
 }
 
 impl Gradients<'_> {
-    /// None where they lie in a GPU's memory.
+    /// The gradients; none if they are in a GPU's memory.
     pub fn on_host(&mut self) -> Option<HostGradients<'_>> {
         let told = &self.told;
         self.on_host.then(|| unsafe {
@@ -44,18 +46,18 @@ impl Gradients<'_> {
         })
     }
 
-    /// Their addresses, of a GPU's memory to be used in the order of their stream.
+    /// The addresses of the gradients. On a GPU, use them in the order of their stream.
     pub fn raw(&self) -> &abi::stw_gradients {
         &self.told
     }
 
-    /// That they carry: 1 unless the precision is fp16.
+    /// The scale that the gradients contain: 1 unless the precision is fp16.
     pub fn scale(&self) -> f64 {
         self.told.scale
     }
 }
 
-/// A trainer's hook, and what became of its last call.
+/// A trainer's hook, and the result of its last call.
 pub(crate) struct Hook {
     hook: GradientHook,
     on_host: bool,

@@ -1,14 +1,15 @@
-//! Train neural networks on one device in exactly the memory you give it: Stowage, over its C API and nothing else.
+//! Stowage trains neural networks on one device in exactly the memory you give it. This crate calls its C API
+//! and has no dependencies.
 //!
 //! ```no_run
 //! use stowage::{Batch, Device, DeviceOptions, Model, Plan, PlanOptions, Trainer, TrainerOptions};
 //!
 //! # fn main() -> stowage::Result<()> {
 //! let model = Model::open("path/to/model")?;                        // or a preset
-//! let mut device = Device::open(DeviceOptions::default())?;         // a GPU where there is one, else the CPU
+//! let mut device = Device::open(DeviceOptions::default())?;         // a GPU if there is one, else the CPU
 //! let about = device.info();
 //! let asked = PlanOptions { global_batch: 32, sequence: 512, memory_bytes: 4 << 30, ..Default::default() };
-//! let plan = Plan::new(&model, &asked.on(&about))?;                 // over budget: error.plan() says what would fit
+//! let plan = Plan::new(&model, &asked.on(&about))?;                 // over budget: error.plan() says what fits
 //! let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // the only allocation of tensors
 //! let tokens = vec![0i32; 32 * 512];
 //! let done = trainer.step(&Batch::of_tokens(&tokens, 512), 3e-4)?;
@@ -17,9 +18,10 @@
 //! # }
 //! ```
 //!
-//! `stowage.h` is the contract: what every entry guarantees, and what the fields of options and results mean, which have the same names here. What it
-//! lets several threads do takes `&self` here, all else `&mut self`. A panic of a progress callback or a
-//! gradient hook ends the call, and goes on from it; what becomes of those of others is said there. Paths are UTF-8.
+//! `stowage.h` is the contract. It says what every entry guarantees and what the fields of options and
+//! results mean, which have the same names here. Methods that several threads may call at once take `&self`,
+//! all others `&mut self`. A panic of a progress callback or of a gradient hook ends the call and leaves it.
+//! The other callbacks' comments say what happens to their panics. Paths are UTF-8.
 #![allow(clippy::missing_safety_doc, unused_unsafe)]
 
 pub mod abi;
@@ -57,13 +59,13 @@ pub use text::Text;
 pub use trainer::{verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions};
 pub use watch::{Notify, Watch, WatchOptions};
 
-/// Major, minor and patch of the library that is loaded.
+/// The version of the loaded library: major, minor and patch.
 pub fn version() -> (u32, u32, u32) {
     let number = unsafe { abi::stw_version() };
     (number / 10000, number / 100 % 100, number % 100)
 }
 
-/// What the library was built with, in words.
+/// How the library was built, in words.
 pub fn build_info() -> String {
     unsafe { text::from_c(abi::stw_build_info()) }.to_owned()
 }

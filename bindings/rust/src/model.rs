@@ -1,4 +1,4 @@
-//! Models: what is trained.
+//! Models to train.
 use std::ffi::CString;
 use std::os::raw::c_char;
 use std::path::Path;
@@ -17,26 +17,27 @@ pub struct ModelOptions<'a> {
     pub source: Option<&'a Path>,
     /// Instead of `source`: the text of a config.json.
     pub config_json: Option<&'a str>,
-    /// A .safetensors file, or a folder of them; none: those of the source folder if it has any, else random values drawn from `seed`.
+    /// A .safetensors file, or a folder of such files; none: the weights of the source folder, and if it has
+    /// none, random values drawn from `seed`.
     pub weights: Option<&'a Path>,
-    /// None: 1337.
+    /// The seed; none: 1337.
     pub seed: Option<u64>,
-    /// Replaces all rates of the config.
+    /// Replaces all dropout rates of the config.
     pub dropout: Option<f32>,
-    /// A folder of adapters (LoRA) to go on with.
+    /// A folder of adapters (LoRA) to continue.
     pub adapter: Option<&'a Path>,
-    /// New ones: rows of A and columns of B; 0: no new ones.
+    /// New adapters: rows of A and columns of B; 0: no new adapters.
     pub adapter_rank: u32,
-    /// Which matrices have one, such as `"q_proj,v_proj"`; none: all of blocks.
+    /// New adapters: the matrices that get one, such as `"q_proj,v_proj"`; none: all matrices of blocks.
     pub adapter_targets: Option<&'a str>,
-    /// scale = alpha / rank; 0: twice the rank.
+    /// scale = alpha / rank; 0: alpha is twice the rank.
     pub adapter_alpha: f32,
     pub adapter_dropout: f32,
     /// scale = alpha / √rank.
     pub adapter_rank_stabilised: bool,
-    /// Makes a classifier of whole texts with so many labels; 0: as the config says.
+    /// Makes the model a classifier of texts with so many labels; 0: as the config says.
     pub label_count: usize,
-    /// `label_count` of them; empty: the model's own, else `LABEL_0`, `LABEL_1`, …
+    /// `label_count` names; empty: the names of the model, else `LABEL_0`, `LABEL_1`, …
     pub label_names: &'a [&'a str],
     pub task: Task,
 }
@@ -44,18 +45,19 @@ pub struct ModelOptions<'a> {
 /// A tensor of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo<'a> {
-    /// As in weight files.
+    /// The name in the weight files.
     pub name: &'a str,
     pub shape: Vec<i64>,
     pub elements: u64,
 }
 
-/// A model's description; weights are read when a trainer is made of it. It may be dropped before what was made from it.
+/// The description of a model. Weights are read when a trainer is created. A model may be dropped before the
+/// objects made from it.
 pub struct Model {
     pub(crate) pointer: NonNull<abi::stw_model>,
 }
 
-// Everything but its end takes it `const`.
+// Every entry except its destroy takes it `const`.
 unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
@@ -130,18 +132,18 @@ impl Model {
         }).collect()
     }
 
-    /// Of the tensor with that name.
+    /// The index of the tensor with that name.
     pub fn tensor_index(&self, name: &str) -> Option<usize> {
         let (name, mut index) = (to_c(name).ok()?, 0);
         (unsafe { abi::stw_model_tensor_find(self.pointer(), name.as_ptr(), &mut index) } == abi::STW_OK).then_some(index)
     }
 
-    /// Of a classifier; else there are none.
+    /// The labels of a classifier; empty for other models.
     pub fn labels(&self) -> Vec<&str> {
         (0..).map(|index| unsafe { abi::stw_model_label_at(self.pointer(), index) }).take_while(|name| !name.is_null()).map(|name| unsafe { from_c(name) }).collect()
     }
 
-    /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
+    /// Writes config.json and model.safetensors, with the adapters added to their matrices.
     pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
         self.export_watched(folder, None)
     }

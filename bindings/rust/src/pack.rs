@@ -3,43 +3,45 @@ use crate::abi::{self, stw_buffer_gap as Gap, stw_buffer_lifetime as Lifetime};
 use crate::choices::PackAnswer;
 use crate::error::{check, Error, Result, Status};
 
-/// What was found, and how good it is.
+/// The result of a search for offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// One for each buffer; none where no placement within the capacity was found.
+    /// One offset for each buffer; none if no placement within the capacity was found.
     pub offsets: Option<Vec<u64>>,
     pub answer: PackAnswer,
     /// Largest offset + size of the lowest placement found.
     pub height: u64,
     /// Proven: no placement is lower.
     pub bound: u64,
-    /// Decisions taken.
+    /// Decisions that the search took.
     pub nodes: u64,
 }
 
-/// Gives buffers offsets so that those alive at the same time do not overlap. `capacity` 0: as low as possible; `node_limit` 0: 1,000,000.
+/// Gives buffers offsets so that buffers that are alive at the same time do not overlap. `capacity` 0: as low
+/// as possible. `node_limit` 0: 1,000,000.
 ///
 /// # Errors
-/// [`Status::BAD_ARGUMENT`] for an upper below its lower, and where 2^62 bytes or more are needed.
+/// [`Status::BAD_ARGUMENT`] if an upper is below its lower, or if 2^62 bytes or more are needed.
 pub fn pack(lifetimes: &[Lifetime], capacity: u64, node_limit: u64) -> Result<Packed> {
     pack_constrained(lifetimes, &[], capacity, node_limit)
 }
 
-/// What holds for a buffer's place; the default: nothing.
+/// Constraints on the place of a buffer; the default: no constraint.
 #[derive(Debug, Clone, Default)]
 pub struct Constraint<'a> {
     /// The offset is a multiple of it; 0: 1.
     pub alignment: u64,
-    /// Given.
+    /// A fixed offset.
     pub offset: Option<u64>,
-    /// Which do not overlap.
+    /// Gaps, which must not overlap.
     pub gaps: &'a [Gap],
 }
 
-/// [`pack`] for buffers with constraints, one for each of them, or none at all.
+/// [`pack`] for buffers with constraints: one for each buffer, or none at all.
 ///
 /// # Errors
-/// Those of [`pack`], and [`Status::BAD_ARGUMENT`] for constraints that contradict each other, or are not as many as buffers.
+/// Those of [`pack`], and [`Status::BAD_ARGUMENT`] for constraints that contradict each other, or whose
+/// number is not that of the buffers.
 pub fn pack_constrained(lifetimes: &[Lifetime], constraints: &[Constraint], capacity: u64, node_limit: u64) -> Result<Packed> {
     if !constraints.is_empty() && constraints.len() != lifetimes.len() {
         return Err(Error::new(Status::BAD_ARGUMENT, format!("constraints: expected {}, one for each buffer, found {}", lifetimes.len(), constraints.len())));

@@ -1,4 +1,5 @@
-//! Plans: what lies where, what fits, and what it costs. Planning needs no device, no file and no clock.
+//! Plans: the place of every buffer in memory, the budget that it fits, and the predicted speed. Planning
+//! needs no device, no file and no clock.
 use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
 
@@ -9,13 +10,13 @@ use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
 use crate::watch::Watch;
 
-/// Settings of all parameters that a pattern names: `"embeddings"`, `"blocks.0-1"`, `"norms"`, …, or a tensor's name with * and ?. What is
-/// none stays as it is.
+/// Settings for all parameters that match a pattern: `"embeddings"`, `"blocks.0-1"`, `"norms"`, …, or a
+/// tensor's name with * and ?. A setting that is none changes nothing.
 #[derive(Default, Clone, Debug)]
 pub struct ParameterGroup<'a> {
     pub pattern: &'a str,
     pub frozen: Option<bool>,
-    /// A factor of the run's.
+    /// Factor by which the run's learning rate is multiplied.
     pub learning_rate: Option<f64>,
     pub weight_decay: Option<f64>,
     /// 32 or 8 bits.
@@ -25,7 +26,7 @@ pub struct ParameterGroup<'a> {
 /// `stw_plan_options`; the rest is `..Default::default()`.
 #[derive(Default, Clone, Debug)]
 pub struct PlanOptions<'a> {
-    /// Bounds the peak; 0: what the device has.
+    /// Largest peak, in bytes; 0: all memory of the device.
     pub memory_bytes: u64,
     /// Samples of one optimizer step; required.
     pub global_batch: u64,
@@ -33,45 +34,47 @@ pub struct PlanOptions<'a> {
     pub sequence: u64,
     /// `"cpu"`, a profile's name such as `"rtx4090"`, or a device's [`DeviceInfo::profile`](crate::DeviceInfo); none: `"cpu"`.
     pub device: Option<&'a str>,
-    /// Bytes that are free there now; 0: as `memory_bytes` says.
+    /// Bytes that are free on the device now; 0: unknown, see `memory_bytes`.
     pub device_memory: u64,
-    /// Taken off for what lies outside of the arena; none: the profile's.
+    /// Part of the budget that is left for memory outside the arena; none: the profile's reserve.
     pub reserve_bytes: Option<u64>,
-    /// CPU: threads that will compute; 0: one a processor.
+    /// CPU: threads that will compute; 0: one for each processor.
     pub threads: u32,
     pub precision: Precision,
     pub optimizer: Optimizer,
     pub states: States,
-    /// 0: chosen.
+    /// 0: the planner chooses.
     pub micro_batch: u32,
     pub recompute: Recompute,
     pub mode: Mode,
-    /// Batches may bring positions: several documents in a sample.
+    /// Batches may have positions: several documents in a sample.
     pub positions: bool,
-    /// Batches may bring weights of tokens.
+    /// Batches may have weights of tokens.
     pub weights: bool,
-    /// Of host memory for what is offloaded; 0: nothing is.
+    /// Host memory, in bytes, that offloaded tensors may take; 0: nothing is offloaded.
     pub host_bytes: u64,
-    /// What [`Trainer::calibrate`](crate::Trainer::calibrate) gave.
+    /// A profile that [`Trainer::calibrate`](crate::Trainer::calibrate) returned.
     pub profile: Option<&'a str>,
-    /// Of groups that name the same parameter later ones win.
+    /// If several groups name a parameter, the later ones win.
     pub groups: &'a [ParameterGroup<'a>],
     pub master: Master,
     pub kernels: Kernels,
     pub gradients: GradientPrecision,
-    /// Parameters of blocks are updated inside the backward pass, which keeps no gradients of them.
+    /// The backward pass updates the parameters of blocks, so that their gradients need not be kept.
     pub fused_update: bool,
     pub attention: Attention,
     pub quantize: Quantize,
     pub quantize_embeddings: Quantize,
-    /// Of pairs of documents, whose batches bring positions without [`positions`](PlanOptions::positions).
+    /// For pairs of documents. Batches then have positions even without
+    /// [`positions`](PlanOptions::positions).
     pub preference: Preference,
-    /// Of the planning.
+    /// Reports and cancels the planning.
     pub watch: Option<&'a Watch>,
 }
 
 impl<'a> PlanOptions<'a> {
-    /// For a device: its profile, its threads, and on a GPU the memory that is free now, where the options say nothing of them.
+    /// The same options for a device: its profile, its number of threads, and on a GPU its free memory, if
+    /// the options leave them unset.
     pub fn on(mut self, device: &'a DeviceInfo) -> PlanOptions<'a> {
         if self.profile.is_none() {
             self.device = self.device.or(Some(&device.profile));
@@ -86,7 +89,7 @@ impl<'a> PlanOptions<'a> {
 }
 
 impl PlanOptions<'_> {
-    /// Calls with these options as C has them.
+    /// Makes a call with these options as a C struct.
     fn with<T>(&self, call: impl FnOnce(&abi::stw_plan_options) -> T) -> Result<T> {
         let device = optional(self.device)?;
         let patterns = self.groups.iter().map(|group| to_c(group.pattern)).collect::<Result<Vec<_>>>()?;
@@ -147,31 +150,31 @@ pub struct Buffer<'a> {
     pub name: &'a str,
     /// `"parameters"`, `"gradients"`, …
     pub owner: &'a str,
-    /// In the arena.
+    /// The offset in the arena.
     pub offset: u64,
     pub bytes: u64,
-    /// Instructions of the micro-step's program; none: it lives for ever.
+    /// The instructions of the micro-step's program that need it; none: it is always alive.
     pub lifetime: Option<std::ops::RangeInclusive<u32>>,
 }
 
-/// What a plan keeps in host memory.
+/// Tensors that a plan keeps in host memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offload {
     /// `"optimizer"`, `"masters"`, `"gradients"`, `"weights"` or `"inputs"`.
     pub tensors: &'static str,
-    /// Of the first so many blocks.
+    /// The number of blocks, from the first one on.
     pub blocks: u32,
     pub outside_blocks: bool,
     pub bytes: u64,
 }
 
-/// A plan: it is trained, printed or kept as JSON.
+/// A plan, which can be trained, printed or kept as JSON.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) pointer: NonNull<abi::stw_plan>,
 }
 
-// Everything but its end takes it `const`.
+// Every entry except its destroy takes it `const`.
 unsafe impl Send for Plan {}
 unsafe impl Sync for Plan {}
 
@@ -193,8 +196,8 @@ impl Plan {
     /// Chooses the fastest way to train that fits.
     ///
     /// # Errors
-    /// [`Status::OVER_BUDGET`] where nothing fits: [`Error::plan`] tells what would; [`Status::BAD_ARGUMENT`], [`Status::UNSUPPORTED`];
-    /// [`Status::CORRUPT`] for a profile that is none.
+    /// [`Status::OVER_BUDGET`] if nothing fits; [`Error::plan`] says what would. [`Status::BAD_ARGUMENT`],
+    /// [`Status::UNSUPPORTED`]; [`Status::CORRUPT`] for a profile that cannot be read.
     pub fn new(model: &Model, options: &PlanOptions) -> Result<Plan> {
         let mut out = ptr::null_mut();
         match options.with(|given| check(|error| unsafe { abi::stw_plan_create(&mut out, model.pointer.as_ptr(), given, error) }))? {
@@ -206,17 +209,17 @@ impl Plan {
         }
     }
 
-    /// Reads what [`Plan::json`] gave.
+    /// Reads text that [`Plan::json`] returned.
     ///
     /// # Errors
-    /// [`Status::CORRUPT`] where the text was edited or is of another model or version.
+    /// [`Status::CORRUPT`] if the text was edited or belongs to another model or version.
     pub fn load(model: &Model, json: &str) -> Result<Plan> {
         let mut out = ptr::null_mut();
         check(|error| unsafe { abi::stw_plan_load(&mut out, model.pointer.as_ptr(), json.as_ptr() as *const c_char, json.len(), error) })?;
         Plan::created(out)
     }
 
-    /// The longest sequence that fits with otherwise these options.
+    /// The longest sequence, in tokens, that fits with these options. Their sequence is ignored.
     pub fn longest_sequence(model: &Model, options: &PlanOptions) -> Result<u64> {
         let mut longest = 0;
         options.with(|given| check(|error| unsafe { abi::stw_plan_longest_sequence(model.pointer.as_ptr(), given, &mut longest, error) }))??;
@@ -235,22 +238,23 @@ impl Plan {
         unsafe { from_c(abi::stw_plan_json(self.pointer())) }
     }
 
-    /// A table for people.
+    /// The plan as a table for people.
     pub fn report(&self) -> &str {
         unsafe { from_c(abi::stw_plan_report(self.pointer())) }
     }
 
-    /// Replays every program of the plan in an independent judge.
+    /// Checks every program of the plan with an independent verifier.
     pub fn verify(&self) -> Result<()> {
         check(|error| unsafe { abi::stw_plan_verify(self.pointer(), error) })
     }
 
-    /// What could be given up where the plan does not fit, those that keep the bits first.
+    /// The settings that would need less memory, if the plan does not fit. Those that keep the trained bits
+    /// come first.
     pub fn relaxations(&self) -> Vec<Relaxation> {
         every(|index, out| unsafe { abi::stw_plan_relaxation_at(self.pointer(), index, out) })
     }
 
-    /// What lies in host memory.
+    /// The tensors that the plan keeps in host memory.
     pub fn offloads(&self) -> Vec<Offload> {
         every(|index, out: &mut abi::stw_offload_info| unsafe { abi::stw_plan_offload_at(self.pointer(), index, out) }).into_iter().map(|found| Offload {
             tensors: unsafe { from_c(found.tensors) },
@@ -260,14 +264,14 @@ impl Plan {
         }).collect()
     }
 
-    /// The plans that other budgets would get, by growing peak.
+    /// The plans that other budgets would get (the Pareto frontier of memory and speed), by growing peak.
     pub fn frontier(&self) -> Result<Vec<FrontierPoint>> {
         self.frontier_watched(None)
     }
 
     /// [`frontier`](Plan::frontier) with a watch.
     pub fn frontier_watched(&self, watch: Option<&Watch>) -> Result<Vec<FrontierPoint>> {
-        // The library thins out what does not fit, and tells at most 1000.
+        // If there are more points than fit, the library leaves some out. It gives at most 1000.
         let mut found = vec![FrontierPoint::default(); 1024];
         loop {
             let mut count = 0;
@@ -304,7 +308,7 @@ impl Plan {
         String::from_utf8(text).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
     }
 
-    /// All buffers of the micro-step.
+    /// All buffers of a micro-step.
     pub fn buffers(&self) -> Vec<Buffer<'_>> {
         let count = unsafe { abi::stw_plan_buffer_count(self.pointer()) };
         let of = |index| told(|out: &mut abi::stw_buffer_info| unsafe { abi::stw_plan_buffer_at(self.pointer(), index, out) });
@@ -318,20 +322,20 @@ impl Plan {
     }
 }
 
-/// What the cost model knows of a device, present or not.
+/// The figures that the cost model has for a device, whether present or not.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// What [`PlanOptions::device`] takes.
+    /// The name for [`PlanOptions::device`].
     pub name: &'static str,
     pub title: &'static str,
-    /// Of its figures.
+    /// The source of the figures.
     pub source: &'static str,
     pub figures: abi::stw_profile_info,
-    /// Of a calibrated one: what was measured of each kind of op.
+    /// Calibrated profiles: the measured figures of each kind of op.
     pub ops: Vec<ProfileOp>,
 }
 
-// Its pointers are to what lives for ever.
+// Its pointers lead to data that live for ever.
 unsafe impl Send for Profile {}
 unsafe impl Sync for Profile {}
 
@@ -339,19 +343,19 @@ unsafe impl Sync for Profile {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileOp {
     pub name: &'static str,
-    /// Of the peak that bounds it; above 1000 in caches.
+    /// Share of the peak that limits the op; above 1000 in caches.
     pub permille: u32,
-    /// Of every op of the kind.
+    /// Fixed time of every op of this kind.
     pub launch_nanoseconds: u64,
-    /// Of all of them in the step that was timed.
+    /// Measured time of all ops of this kind in the timed step.
     pub nanoseconds: u64,
 }
 
 impl Profile {
-    /// Reads what [`Trainer::calibrate`](crate::Trainer::calibrate) gave.
+    /// Reads a profile that [`Trainer::calibrate`](crate::Trainer::calibrate) returned.
     ///
     /// # Errors
-    /// [`Status::CORRUPT`], naming the figure, op, device or version that is wrong.
+    /// [`Status::CORRUPT`], which names the wrong figure, op, device or version.
     pub fn read(text: &str) -> Result<Profile> {
         let (pointer, mut figures) = (text.as_ptr() as *const c_char, abi::stw_profile_info::default());
         check(|error| unsafe { abi::stw_profile_read(pointer, text.len(), &mut figures, error) })?;
@@ -370,7 +374,7 @@ impl Profile {
     }
 }
 
-/// What can be planned for.
+/// The devices that can be planned for.
 pub fn profiles() -> Vec<Profile> {
     every(|index, out| unsafe { abi::stw_profile_at(index, out) }).into_iter().map(|figures| Profile::of(figures, Vec::new())).collect()
 }

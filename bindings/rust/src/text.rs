@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::error::{Error, Result, Status};
 
-/// Text in an array of a struct, as the library told it.
+/// Text in an array of a struct, as the library wrote it.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Text<const N: usize>([u8; N]);
 
 impl<const N: usize> Text<N> {
-    /// Up to its zero byte; what is not UTF-8, such as the end of a name that was cut, is left off.
+    /// The text up to its zero byte. Bytes that are not UTF-8, such as the end of a cut name, are left out.
     pub fn as_str(&self) -> &str {
         let bytes = &self.0[..self.0.iter().position(|&byte| byte == 0).unwrap_or(N)];
         match std::str::from_utf8(bytes) {
@@ -73,7 +73,7 @@ impl<const N: usize> PartialEq<&str> for Text<N> {
     }
 }
 
-/// For the time of a call.
+/// For the duration of a call.
 pub(crate) fn to_c(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::new(Status::BAD_ARGUMENT, format!("a zero byte in {text:?}")))
 }
@@ -82,7 +82,7 @@ pub(crate) fn path_to_c(path: &Path) -> Result<CString> {
     to_c(path.to_str().ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("{path:?} is no UTF-8")))?)
 }
 
-/// None where there is nothing to say.
+/// None for none.
 pub(crate) fn optional(text: Option<&str>) -> Result<Option<CString>> {
     text.map(to_c).transpose()
 }
@@ -95,7 +95,8 @@ pub(crate) fn pointer(text: &Option<CString>) -> *const c_char {
     text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())
 }
 
-/// What C returned: "" of a null pointer and of what is not UTF-8. It must live as long as the caller says.
+/// A string that C returned; "" for a null pointer and for bytes that are not UTF-8. It must live as long as
+/// the caller says.
 pub(crate) unsafe fn from_c<'a>(text: *const c_char) -> &'a str {
     if text.is_null() {
         return "";

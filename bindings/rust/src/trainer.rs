@@ -1,4 +1,4 @@
-//! Training: a dataset's windows or a program's own batches, and what a trained model says.
+//! Training: steps with a dataset or with a program's own batches, and the answers of a trained model.
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::os::raw::{c_char, c_void};
@@ -20,10 +20,10 @@ use crate::plan::Plan;
 use crate::text::path_to_c;
 use crate::watch::Watch;
 
-/// `stw_trainer_options`; none: the optimizer's own. The rest is `..Default::default()`.
+/// `stw_trainer_options`. None: the optimizer's default. The rest is `..Default::default()`.
 #[derive(Default)]
 pub struct TrainerOptions {
-    /// Of dropout; none: 1337.
+    /// Seed of dropout; none: 1337.
     pub seed: Option<u64>,
     pub beta1: Option<f32>,
     pub beta2: Option<f32>,
@@ -37,34 +37,34 @@ pub struct TrainerOptions {
     pub gradient_hook: Option<GradientHook>,
     pub label_smoothing: f32,
     pub z_loss: f32,
-    /// 0: none; else how many standard deviations a loss or norm may lie above its running mean.
+    /// How many standard deviations a loss or gradient norm may lie above its running mean; 0: no limit.
     pub outlier_limit: f32,
-    /// fp16: of the first step; 0: 65536.
+    /// fp16: scale of the first step; 0: 65536.
     pub loss_scale: f64,
-    /// fp16: updates after which it doubles; 0: 2000.
+    /// fp16: number of updates after which the scale doubles; 0: 2000.
     pub growth_interval: u32,
     pub non_finite: NonFinite,
-    /// Of the plan's preference; 0: 0.1, of SimPO 2.
+    /// For the preference of the plan; 0: 0.1, for SimPO 2.
     pub beta: f32,
     /// SimPO; none: half of beta.
     pub margin: Option<f32>,
-    /// How often the chosen document's mean token loss is added to a preference's.
+    /// Factor with which the chosen document's mean token loss is added to a preference's loss.
     pub answer_share: f32,
-    /// Of the creation, and of all that the trainer does.
+    /// Reports and cancels the creation and all calls of the trainer.
     pub watch: Option<Watch>,
 }
 
 /// `stw_run_options`; the rest is `..Default::default()`.
 #[derive(Default, Clone, Debug)]
 pub struct RunOptions {
-    /// Until this many batches have been consumed.
+    /// The run ends when this many batches have been consumed in all.
     pub until: u64,
     /// Length of the schedule; 0: `until`.
     pub total: u64,
     pub warmup: u64,
-    /// 0: the optimizer's own.
+    /// The full rate; 0: the optimizer's default.
     pub learning_rate: f64,
-    /// None: a tenth of it; inverse root: 0.
+    /// None: a tenth of the full rate; inverse root: 0.
     pub min_rate: Option<f64>,
     pub schedule: Schedule,
     /// 0: 1.
@@ -82,9 +82,9 @@ pub struct GenerateOptions<'a> {
     pub top_p: f64,
     /// 0: the most probable token.
     pub temperature: f64,
-    /// None: 1337.
+    /// The seed; none: 1337.
     pub seed: Option<u64>,
-    /// Tokens of which any ends the answer; it is the last one then.
+    /// Tokens that end the answer. The one that ended it is the last token.
     pub stop: &'a [i32],
 }
 
@@ -97,14 +97,14 @@ pub enum Ended {
     Stopped,
 }
 
-/// None after the trainer's end.
+/// None after the trainer has ended.
 struct Alive(Mutex<Option<NonNull<abi::stw_trainer>>>);
 
-// What is called through it may be called from any thread.
+// All entries that are called through it may be called from any thread.
 unsafe impl Send for Alive {}
 unsafe impl Sync for Alive {}
 
-/// For other threads, while a trainer computes; it may outlive the trainer.
+/// A handle for other threads while a trainer computes. It may outlive the trainer.
 #[derive(Clone)]
 pub struct Remote(Arc<Alive>);
 
@@ -114,18 +114,18 @@ impl Remote {
         alive.map(call)
     }
 
-    /// Ends what is under way, within a step, too, or else what comes next.
+    /// Stops the call in progress, within a step too, or else the next one.
     pub fn cancel(&self) {
         self.with(|trainer| unsafe { abi::stw_trainer_cancel(trainer.as_ptr()) });
     }
 
-    /// None after the trainer's end.
+    /// The state of the trainer; none after the trainer has ended.
     pub fn progress(&self) -> Option<Progress> {
         self.with(|trainer| told(|out| unsafe { abi::stw_trainer_progress(trainer.as_ptr(), out) })).flatten()
     }
 }
 
-/// A model in an arena of the plan's bytes.
+/// A trainer: a model in an arena of the plan's bytes.
 pub struct Trainer {
     pointer: NonNull<abi::stw_trainer>,
     hook: Option<NonNull<Hook>>,
@@ -162,10 +162,12 @@ impl Drop for Trainer {
 }
 
 impl Trainer {
-    /// Allocates the plan's arena, once, and fills it with weights. Model and plan may be dropped.
+    /// Allocates the plan's arena, once, and fills it with weights. The model and the plan may be dropped
+    /// afterwards.
     ///
     /// # Errors
-    /// [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`] for a plan that does not fit, or is of another model or device; those of reading weights.
+    /// [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`] for a plan that does not fit, or is for another model
+    /// or device; the errors of reading weights.
     pub fn new(device: &mut Device, model: &Model, plan: &Plan, options: TrainerOptions) -> Result<Trainer> {
         let on_host = device.info().backend() == Backend::Cpu;
         let hook = options.gradient_hook.map(|hook| Box::new(Hook::new(hook, on_host)));
@@ -233,7 +235,7 @@ impl Trainer {
         })
     }
 
-    /// What the hook has to say of a call that failed.
+    /// Adds the hook's error to the error of a call.
     fn explain(&mut self, error: Error) -> Error {
         match self.hook {
             Some(mut hook) => unsafe { hook.as_mut() }.explain(error),
@@ -241,18 +243,19 @@ impl Trainer {
         }
     }
 
-    /// A call that may call the hook.
+    /// Makes a call that may run the gradient hook.
     fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
         let done = check(|error| made(self.pointer.as_ptr(), error));
         Watch::explain(self.watch.as_ref());
         done.map_err(|error| self.explain(error))
     }
 
-    /// One update from a whole global batch.
+    /// Makes one optimizer step with a whole global batch.
     ///
     /// # Errors
-    /// [`Status::BAD_ARGUMENT`] (shapes, a token outside of the vocabulary, the rate), [`Status::UNSUPPORTED`] (an input that the plan was not made
-    /// for), [`Status::CANCELLED`], [`Status::CALLBACK_FAILED`], whose source is the hook's error.
+    /// [`Status::BAD_ARGUMENT`] (shapes, a token outside the vocabulary, the rate), [`Status::UNSUPPORTED`]
+    /// (an input that the plan does not include), [`Status::CANCELLED`], [`Status::CALLBACK_FAILED`], whose
+    /// source is the hook's error.
     pub fn step(&mut self, batch: &Batch, learning_rate: f64) -> Result<StepResult> {
         let mut result = StepResult::default();
         batch.with(learning_rate, |given| {
@@ -262,7 +265,8 @@ impl Trainer {
         Ok(result)
     }
 
-    /// Steps over a dataset. `progress` is called after every `progress_every` steps; it may stop the run.
+    /// Makes steps over a dataset. `progress` is called after every `progress_every` steps; it may stop the
+    /// run.
     pub fn run<F>(&mut self, dataset: &mut Dataset, options: &RunOptions, progress: F) -> Result<Ended>
     where
         F: FnMut(&mut Between, &Progress) -> ControlFlow<()>,
@@ -304,7 +308,7 @@ impl Trainer {
             base_batch: options.base_batch,
             ..Default::default()
         };
-        // Nothing else of this function uses the trainer while `progress` may have it.
+        // No other code of this function uses the trainer while `progress` may use it.
         let handle = unsafe { (*trainer).pointer.as_ptr() };
         let done = check(|error| unsafe { abi::stw_trainer_run(handle, from, &given, error) });
         if let Some(panic) = unsafe { (*call_pointer).panic.take() } {
@@ -318,18 +322,19 @@ impl Trainer {
         }
     }
 
-    /// The mean loss per target over so many global batches of the held-out part. [`Progress`] then has the accuracy of a classifier or a preference.
+    /// The mean loss per target over so many global batches of the held-out part. Afterwards [`Progress`] has
+    /// the accuracy of a classifier or a preference.
     pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         let mut loss = 0.0;
         self.call(|trainer, error| unsafe { abi::stw_trainer_evaluate(trainer, dataset.pointer.as_ptr(), batches, &mut loss, error) })?;
         Ok(loss)
     }
 
-    /// At most `count` tokens that follow those of the prompt.
+    /// At most `count` tokens that continue the prompt.
     ///
     /// # Errors
-    /// [`Status::UNSUPPORTED_SHAPE`] where prompt and new tokens are together longer than the plan's sequence; [`Status::UNSUPPORTED`] of a
-    /// classifier; [`Status::CANCELLED`]; [`Status::NON_FINITE`].
+    /// [`Status::UNSUPPORTED_SHAPE`] if prompt and new tokens together are longer than the plan's sequence;
+    /// [`Status::UNSUPPORTED`] for a classifier or an encoder; [`Status::CANCELLED`]; [`Status::NON_FINITE`].
     pub fn generate(&mut self, prompt: &[i32], count: usize, options: &GenerateOptions) -> Result<Vec<i32>> {
         if count as u64 > self.sequence {
             return Err(Error::new(Status::UNSUPPORTED_SHAPE, format!("generate: expected at most {} tokens with the prompt, found {count}", self.sequence)));
@@ -354,19 +359,20 @@ impl Trainer {
         Ok(out)
     }
 
-    /// Behind these tokens: of those that may follow, or of a classifier's labels.
+    /// The logits after these tokens: of the tokens that may follow, or of a classifier's labels.
     pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
         let mut out = vec![0.0; self.classes];
         self.call(|trainer, error| unsafe { abi::stw_trainer_logits(trainer, tokens.as_ptr(), tokens.len() as u64, out.as_mut_ptr(), out.len() as u64, error) })?;
         Ok(out)
     }
 
-    /// The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in
-    /// turn. `token_types` has a type for each token; none: all are 0.
+    /// The logits of a classifier's labels, one row for each text. If tokens have labels: one row for each
+    /// token of each text in turn. `token_types` has a type for each token; none: all are 0.
     ///
     /// # Errors
-    /// [`Status::UNSUPPORTED`] of a model that is no classifier; [`Status::BAD_ARGUMENT`] (a token or type that the model does not know, types that
-    /// are not one for each token); [`Status::UNSUPPORTED_SHAPE`] (no token, or too many); [`Status::CANCELLED`]; [`Status::NON_FINITE`].
+    /// [`Status::UNSUPPORTED`] for a model that is not a classifier; [`Status::BAD_ARGUMENT`] (an unknown
+    /// token or type, or not one type for each token); [`Status::UNSUPPORTED_SHAPE`] (no token, or too many);
+    /// [`Status::CANCELLED`]; [`Status::NON_FINITE`].
     pub fn classify(&mut self, texts: &[&[i32]], token_types: Option<&[&[i32]]>) -> Result<Vec<Vec<f32>>> {
         if let Some(types) = token_types {
             if types.len() != texts.len() {
@@ -388,8 +394,9 @@ impl Trainer {
         Ok((0..rows).map(|row| out[row * self.labels..(row + 1) * self.labels].to_vec()).collect())
     }
 
-    /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. As
-    /// [`Batch::reference`] they are those of the model from before.
+    /// The log-probability that the model, without dropout, gives every target of one or more samples. Each
+    /// value has the place of its target or label; places without a target hold 0. The result can be the
+    /// [`Batch::reference`] of later steps.
     ///
     /// # Errors
     /// Those of [`step`](Trainer::step); [`Status::UNSUPPORTED`] for a batch with weights or a reference.
@@ -412,7 +419,7 @@ impl Trainer {
         self.call(|trainer, error| unsafe { abi::stw_trainer_write_reference(trainer, dataset.pointer.as_ptr(), path.as_ptr(), error) })
     }
 
-    /// Another budget from the next step on, with the same bits.
+    /// Changes the budget from the next step on, with the same bits.
     ///
     /// # Errors
     /// [`Status::OVER_BUDGET`]; [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`]: the trainer is then unchanged.
@@ -422,7 +429,8 @@ impl Trainer {
         Plan::around(out).ok_or_else(|| Error::new(Status::INTERNAL, "no plan"))
     }
 
-    /// Measures the device: a profile to plan with, [`PlanOptions::profile`](crate::PlanOptions::profile). For a trainer that has not stepped.
+    /// Measures the device and returns a profile for planning,
+    /// [`PlanOptions::profile`](crate::PlanOptions::profile). Only for a trainer that has made no step.
     pub fn calibrate(&mut self) -> Result<String> {
         let (mut out, mut size) = (vec![0u8; abi::STW_PROFILE_BYTES as usize], 0);
         self.call(|trainer, error| unsafe { abi::stw_trainer_calibrate(trainer, out.as_mut_ptr() as *mut c_char, out.len(), &mut size, error) })?;
@@ -430,7 +438,7 @@ impl Trainer {
         String::from_utf8(out).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
     }
 
-    /// Measures the same and writes it as a trace that Perfetto shows.
+    /// Measures a step in the same way and writes a trace, which Perfetto shows.
     pub fn timeline(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path_to_c(path.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_timeline(trainer, path.as_ptr(), error) })
@@ -440,17 +448,18 @@ impl Trainer {
         told(|out| unsafe { abi::stw_trainer_progress(self.pointer.as_ptr(), out) }).unwrap_or_default()
     }
 
-    /// For other threads.
+    /// A handle for other threads.
     pub fn remote(&self) -> Remote {
         Remote(Arc::clone(&self.alive))
     }
 
-    /// Of a CUDA device; else null.
+    /// The stream of a CUDA device; else null.
     pub fn stream(&self) -> *mut c_void {
         unsafe { abi::stw_trainer_stream(self.pointer.as_ptr()) }
     }
 
-    /// A tensor in the arena, without a copy, by its index among [`Model::tensors`]; the trainer waits meanwhile.
+    /// A view of a tensor in the arena, without a copy, by its index in [`Model::tensors`]. It borrows the
+    /// trainer.
     ///
     /// ```no_run
     /// # use stowage::{TensorKind, Trainer};
@@ -483,14 +492,14 @@ impl Trainer {
     /// ```
     ///
     /// # Errors
-    /// [`Status::UNSUPPORTED`] where it is not stored as one array of fp32, bf16 or fp16.
+    /// [`Status::UNSUPPORTED`] if the tensor is not stored as one array of fp32, bf16 or fp16.
     pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {
         let mut out = ptr::null_mut();
         self.call(|trainer, error| unsafe { abi::stw_trainer_export_tensor(trainer, index, kind as u32, &mut out, error) })?;
         unsafe { View::new(out) }
     }
 
-    /// Overwrites a parameter with fp32 values, as many as it has.
+    /// Overwrites a parameter with fp32 values. Their number must be the same.
     pub fn set_tensor(&mut self, index: usize, values: &[f32]) -> Result<()> {
         let shape = self.shapes.get(index).ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("tensor {index}: there are {}", self.shapes.len())))?;
         let mut given = Borrowed::new(values, shape)?;
@@ -498,7 +507,7 @@ impl Trainer {
         self.call(|trainer, error| unsafe { abi::stw_trainer_import_tensor(trainer, index, given, error) })
     }
 
-    /// A checkpoint, which any budget may restore.
+    /// Writes a checkpoint, which can be restored with any budget.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path_to_c(path.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_save(trainer, path.as_ptr(), error) })
@@ -511,14 +520,15 @@ impl Trainer {
         self.call(|trainer, error| unsafe { abi::stw_trainer_restore(trainer, path.as_ptr(), error) })
     }
 
-    /// Writes what transformers, or of adapters PEFT, loads.
+    /// Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
+    /// PEFT.
     pub fn export_model(&mut self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = path_to_c(folder.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_export_model(trainer, folder.as_ptr(), error) })
     }
 }
 
-/// A trainer in the middle of a run, between two steps: what may be done with it there.
+/// A trainer in the middle of a run, between two steps, with the calls that are allowed there.
 pub struct Between<'a> {
     trainer: &'a mut Trainer,
     dataset: &'a mut Dataset,
@@ -530,12 +540,12 @@ impl Between<'_> {
         self.trainer.step(batch, learning_rate)
     }
 
-    /// Over the held-out part of the run's dataset. See [`Trainer::evaluate`].
+    /// Evaluates on the held-out part of the run's dataset. See [`Trainer::evaluate`].
     pub fn evaluate(&mut self, batches: u64) -> Result<f64> {
         self.trainer.evaluate(self.dataset, batches)
     }
 
-    /// Over another dataset.
+    /// Evaluates on another dataset.
     pub fn evaluate_other(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         self.trainer.evaluate(dataset, batches)
     }
@@ -560,12 +570,12 @@ impl Between<'_> {
         self.trainer.log_probabilities(batch)
     }
 
-    /// Over the run's dataset. See [`Trainer::write_reference`].
+    /// Writes a reference for the run's dataset. See [`Trainer::write_reference`].
     pub fn write_reference(&mut self, path: impl AsRef<Path>) -> Result<()> {
         self.trainer.write_reference(self.dataset, path)
     }
 
-    /// Over another dataset.
+    /// Writes a reference for another dataset.
     pub fn write_reference_of_other(&mut self, dataset: &mut Dataset, path: impl AsRef<Path>) -> Result<()> {
         self.trainer.write_reference(dataset, path)
     }
@@ -597,19 +607,19 @@ impl Between<'_> {
 }
 
 impl Progress {
-    /// What the trainer is doing.
+    /// The activity of the trainer.
     pub fn phase(&self) -> Option<Phase> {
         Phase::from_number(self.phase)
     }
 
-    /// Why the last step updated nothing.
+    /// The reason why the last step updated nothing.
     pub fn skip_reason(&self) -> Option<SkipReason> {
         SkipReason::from_number(self.skip_reason)
     }
 }
 
 impl StepResult {
-    /// Why it updated nothing.
+    /// The reason why the step updated nothing.
     pub fn skip_reason(&self) -> Option<SkipReason> {
         SkipReason::from_number(self.skip_reason)
     }

@@ -1,4 +1,4 @@
-//! Watches: they cancel long calls, and tell how far these are.
+//! Watches, which cancel long calls and report their progress.
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::os::raw::c_void;
@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::abi::{self, stw_watch_info as WatchState};
 use crate::error::{check, copied, told, Error, Result, Status};
 
-/// Is called in the middle of a long call; a break cancels it.
+/// Called in the middle of a long call. A break cancels the call.
 pub type Notify = Box<dyn FnMut(&WatchState) -> ControlFlow<()> + Send>;
 
 /// `stw_watch_options`; the rest is `..Default::default()`.
 #[derive(Default)]
 pub struct WatchOptions {
-    /// None: the host asks for the [`state`](Watch::state), or only cancels.
+    /// None: the host polls the [`state`](Watch::state), or only cancels.
     pub notify: Option<Notify>,
-    /// Between two calls of `notify`, in milliseconds; none: 100; 0: it is called after every piece of work.
+    /// Shortest time between two calls of `notify`, in milliseconds; none: 100; 0: `notify` is called after
+    /// every piece of work.
     pub interval_milliseconds: Option<u32>,
 }
 
@@ -32,7 +33,7 @@ struct Shared {
     panic: Arc<Mutex<Option<Box<dyn Any + Send>>>>,
 }
 
-// Whatever is called through it may be called from any thread, and callbacks are Send.
+// All entries that are called through it may be called from any thread, and callbacks are Send.
 unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
@@ -83,22 +84,22 @@ impl Watch {
         }
     }
 
-    /// Ends the call under way that uses the watch, or else the next one.
+    /// Ends the call in progress that uses the watch, or else the next one.
     pub fn cancel(&self) {
         unsafe { abi::stw_watch_cancel(self.0.pointer.as_ptr()) }
     }
 
-    /// How far the call under way is.
+    /// The progress of the call in progress.
     pub fn state(&self) -> WatchState {
         told(|out| unsafe { abi::stw_watch_query(self.0.pointer.as_ptr(), out) }).unwrap_or_default()
     }
 
-    /// Null where there is none.
+    /// Null for none.
     pub(crate) fn pointer_of(watch: Option<&Watch>) -> *mut abi::stw_watch {
         watch.map_or(ptr::null_mut(), |watch| watch.0.pointer.as_ptr())
     }
 
-    /// After a call that used it: a panic of the callback goes on.
+    /// Called after a call that used the watch: continues a panic of its callback.
     pub(crate) fn explain(watch: Option<&Watch>) {
         if let Some(panic) = watch.and_then(|watch| watch.0.panic.lock().unwrap_or_else(PoisonError::into_inner).take()) {
             resume_unwind(panic);

@@ -1,7 +1,8 @@
-// From a model and a number of bytes to a trained model: train TEXT [MODEL [STEPS [FOLDER]]]
+// Trains a model within a number of bytes: train TEXT [MODEL [STEPS [FOLDER]]]
 //
-// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within one GiB, shows the plan,
-// trains until Ctrl-C or its steps are done, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+// Plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file
+// TEXT within one GiB, shows the plan, trains until Ctrl-C or its steps are done, evaluates, and writes a
+// checkpoint and a model that transformers can load into FOLDER.
 package main
 
 import (
@@ -22,7 +23,7 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 		return err
 	}
 	defer model.Close()
-	device, err := stowage.OpenDevice(stowage.DeviceOptions{}) // a GPU where there is one, else the CPU
+	device, err := stowage.OpenDevice(stowage.DeviceOptions{}) // a GPU if there is one, else the CPU
 	if err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 8, Sequence: 64, MemoryBytes: 1 << 30}.For(device))
 	if plan != nil {
 		defer plan.Close()
-		fmt.Print(plan.Report()) // of a plan that does not fit it tells why, and what would
+		fmt.Print(plan.Report()) // if the plan does not fit, the report says why, and what would
 	}
 	if err != nil {
 		return err
@@ -40,7 +41,8 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 		return err
 	}
 	defer data.Close()
-	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{}) // allocates exactly the plan's arena; nothing after it
+	// allocates exactly the plan's arena; the run allocates nothing else
+	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,16 @@
-// How adafactor cuts a parameter into lines and blocks: part of the definition of its sums. The workspace holds a float
-// a line, then a row of floats a block.
+// How adafactor cuts a parameter into lines and blocks. This is part of the definition of its sums. The
+// workspace holds one float for each line, then one row of floats for each block.
 #pragma once
 #include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 
-inline constexpr int64_t adafactor_line = 4096;   // elements of a line of a vector
-inline constexpr int64_t adafactor_block = 64;    // rows of a matrix whose squares are summed column by column
+inline constexpr int64_t adafactor_line = 4096;   // Elements of a line of a vector.
+inline constexpr int64_t adafactor_block = 64;    // Rows of a block: their squares are summed by columns.
 
 struct AdafactorLayout {
-  int64_t width, lines;   // the rows of a matrix; the last line of a vector may be shorter
-  int64_t blocks;         // 0 for a vector
+  int64_t width, lines;   // A line is a row of a matrix. The last line of a vector may be shorter.
+  int64_t blocks;         // 0 for a vector.
   int64_t bytes;
 };
 

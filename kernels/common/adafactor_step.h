@@ -1,14 +1,14 @@
-// The arithmetic of Adafactor (Shazeer and Stern, arXiv:1804.04235) as torch.optim.Adafactor defines it: second moments of a
-// matrix as the product of a column and a row, no first moment. With lr the learning rate, t the step, eps1 = 2^-23,
-// eps2 = 1e-3:
+// The arithmetic of Adafactor (Shazeer and Stern, arXiv:1804.04235), as torch.optim.Adafactor defines it: the
+// second moments of a matrix are the product of a column and a row, and there is no first moment. lr is the
+// learning rate, t the step, eps1 = 2^-23, eps2 = 1e-3:
 //   alpha = max(eps2, rms(p))·min(lr, 1/√t)                                  rms(p) before the decay
 //   p = p · (1 - lr·weight_decay)
 //   R_i = (1 - share)·R_i + share·mean_j(g_ij²),  C_j likewise over i         share = t^-0.8
 //   v_ij = R_i·C_j / max(mean(R), eps1);  a vector: v = (1 - share)·v + share·g²
 //   u = g / √max(v, eps1²)
 //   p = p - alpha / max(1, rms(u)) · u
-// Sums within a line (adafactor_layout.h) are in fp32 by 16 lanes, those over lines in double; sums along a column are taken in
-// blocks of 64 rows, which are added one after the other.
+// Sums within a line (adafactor_layout.h) are in fp32 by 16 lanes, sums over lines in double. Sums along a
+// column are taken in blocks of 64 rows, which are added in order.
 #pragma once
 #include "kernels/common/adafactor_layout.h"
 #include "kernels/common/update_scalars.h"
@@ -23,7 +23,7 @@ STW_INLINE AdafactorScalars adafactor_scalars(const UpdateArgs& args) {
 STW_INLINE F16 mixed_squares(const AdafactorScalars& s, F16 old, F16 square) {
   return fma(splat(s.kept), old, mul(splat(s.fresh), square));
 }
-// The state of a row whose squares' sum is given.
+// The new state of a row from the sum of its squares.
 STW_INLINE float mixed_row(const AdafactorScalars& s, float old, float squares, int64_t columns) {
   return fma1(s.kept, old, s.fresh * (squares / (float)columns));
 }
@@ -40,7 +40,7 @@ STW_INLINE double adafactor_alpha(const UpdateArgs& args, double size) {   // si
 }
 STW_INLINE float adafactor_step(double alpha, double update) { return (float)(-alpha / (update > 1 ? update : 1)); }
 
-// u; `row` is R_i / mean(R) for a matrix, whose `second` is the column's, else 1.
+// u. For a matrix, `row` is R_i / mean(R) and `second` the column's state; for a vector, `row` is 1.
 STW_INLINE F16 adafactor_update(F16 row, F16 second, F16 g) {
   const F16 v = mul(row, second);
   return div(g, sqrt(maximum(v, splat(0x1p-46f))));

@@ -1,10 +1,11 @@
-// The arithmetic of AdamW (Loshchilov and Hutter, arXiv:1711.05101; the order of torch.optim.AdamW), shared by the
-// update with 32-bit and with 8-bit states. All in fp32, in this order, each line one or more single roundings:
+// The arithmetic of AdamW (Loshchilov and Hutter, arXiv:1711.05101), in the order of torch.optim.AdamW. The
+// updates with 32-bit and with 8-bit states share it. All in fp32, in this order; each line is one or more
+// single roundings:
 //   p = p · decay                                  decay = 1 - lr·weight_decay
 //   m = fma(beta1, m, (1 - beta1)·g)
 //   v = fma(beta2, v, ((1 - beta2)·g)·g),  r = √v
 //   p = fma(-step_size, m / fma(r, 1/correction2, epsilon), p)
-// The scalars are computed in double and rounded once. The parameter is rounded once more, where it is stored.
+// The scalars are computed in double and rounded once. The parameter is rounded once more when it is stored.
 #pragma once
 #include "kernels/common/update_scalars.h"
 

@@ -1,5 +1,5 @@
-// The arithmetic of a row's loss (kernels.h has the formulas) but for its sums: the constants of a step, and the scalars at
-// the end of a row.
+// The arithmetic of a row's loss except its sums: the constants of a step and the scalars at the end of a
+// row. kernels.h has the formulas.
 #pragma once
 #include "kernels/common/math.h"
 
@@ -8,8 +8,8 @@ namespace stw::kernels::STW_ISA {
 // The constants of a step. Those of the plain loss are 0, 0, 1, 0, -1.
 struct LossTerms {
   float smoothing, z_loss, scale;
-  float shared;   // smoothing / vocabulary · scale, taken from every gradient
-  float target;   // the constant of the target's: -(1 - smoothing)·scale - shared
+  float shared;   // smoothing / vocabulary · scale, subtracted from every gradient.
+  float target;   // Constant term of the target's gradient: -(1 - smoothing)·scale - shared.
 };
 STW_INLINE LossTerms loss_terms(const CrossEntropyArgs& args) {
   if (args.state == nullptr) return {0, 0, 1, 0, -1};
@@ -21,13 +21,13 @@ STW_INLINE LossTerms loss_terms(const CrossEntropyArgs& args) {
 
 struct RowEnd {
   float loss;
-  // An element's gradient is e^(x - largest)·factor + shared, the target's is `target`. A product minus 0 is the product, bit
-  // for bit, as long as the 0 that is added is -0.
+  // The gradient of an element is e^(x - largest)·factor + shared; the gradient of the target is `target`.
+  // Without smoothing, `shared` is -0, and adding -0 changes no bit of the product.
   float factor, shared, target;
 };
-// Of sum = Σ e^(x - largest); `mean` is that of the logits, and counts only with smoothing.
+// From sum = Σ e^(x - largest). `mean` is the mean of the logits; it is used only with smoothing.
 STW_INLINE RowEnd row_end(const LossTerms& terms, float largest, float sum, float mean, float target_logit, float weight) {
-  const float log_sum = log1(sum), l = log_sum + largest;   // largest taken out, and with it
+  const float log_sum = log1(sum), l = log_sum + largest;   // Without and with the largest logit.
   RowEnd end;
   end.factor = (1.0f + 2.0f * terms.z_loss * l) * (1.0f / sum) * terms.scale * weight;
   end.shared = -terms.shared * weight;

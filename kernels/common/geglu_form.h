@@ -1,4 +1,5 @@
-// GeGLU (Shazeer, arXiv:2002.05202): y = gelu(gate)·up with GELU by tanh, as Gemma has it, or by erf, as ModernBERT has it (gelu_form.h).
+// GeGLU (Shazeer, arXiv:2002.05202): y = gelu(gate)·up, with GELU by tanh (Gemma) or by erf (ModernBERT);
+// gelu_form.h.
 #pragma once
 #include "kernels/common/gelu_form.h"
 #include "kernels/common/swiglu_form.h"

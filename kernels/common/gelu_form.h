@@ -1,8 +1,9 @@
 // GELU (Hendrycks and Gimpel, arXiv:1606.08415) and its derivative.
-//   gelu_tanh: x·(1 + tanh(√(2/π)(x + 0.044715x³)))/2, GPT-2's. Computed as x·σ(2√(2/π)(x + 0.044715x³)), the same
-//              function, which does not cancel where x is negative
+//   gelu_tanh: x·(1 + tanh(√(2/π)(x + 0.044715x³)))/2, as in GPT-2. It is computed as x·σ(2√(2/π)(x +
+//              0.044715x³)), the same function, which does not cancel for negative x.
 //   gelu_erf:  x·(1 + erf(x/√2))/2
-// Beside them the activations of classifiers' heads: tanh, whose derivative is 1 - tanh², and ReLU, whose derivative at 0 is 0.
+// The activations of classification heads are here too: tanh, with the derivative 1 - tanh², and ReLU, with
+// the derivative 0 at 0.
 #pragma once
 #include "kernels/common/sigmoid.h"
 
@@ -18,7 +19,8 @@ STW_INLINE F16 tanh_form(F16 x) {
   return mul(x, falling_sigmoid(mul(x, slope)));
 }
 STW_INLINE F16 tanh_form_gradient(F16 x) {
-  x = minimum(splat(30.0f), maximum(splat(-30.0f), x));   // 0 and 1 beyond; x² stays finite, NaN stays NaN
+  // The result is 0 or 1 beyond. x² stays finite, NaN stays NaN.
+  x = minimum(splat(30.0f), maximum(splat(-30.0f), x));
   F16 square = mul(x, x);
   F16 s = falling_sigmoid(mul(x, fma(square, splat(-cubic_term), splat(-linear_term))));
   F16 inner = mul(x, fma(square, splat(3.0f * cubic_term), splat(linear_term)));

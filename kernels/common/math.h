@@ -1,9 +1,10 @@
-// exp, log, tanh and erf of our own, because a library's last bits differ from machine to machine (contract E4).
+// Our own exp, log, tanh and erf, because the last bits of a library's functions differ between machines
+// (contract E4).
 //
-// Every function is a fixed sequence of lane-wise operations, so that a lane's bits depend on that lane alone; the
-// scalar forms (exp1, …) put the argument into all lanes. Polynomials: minimax in relative error of the function, by
-// Remez exchange in 40-digit arithmetic, rounded to fp32. NaN comes back as NaN. tests/kernels/math_test holds the
-// accuracy.
+// Every function is a fixed sequence of lane-wise operations, so the bits of a lane depend on that lane
+// alone. The scalar forms (exp1, …) put the argument into all lanes. The polynomials minimise the largest
+// relative error of the function; they were found by Remez exchange in 40-digit arithmetic and rounded to
+// fp32. NaN gives NaN. tests/kernels/math_test.cpp checks the accuracy.
 #pragma once
 #include "kernels/lanes/lanes.h"
 
@@ -11,16 +12,17 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr float infinity = __builtin_inff();
 
-#if !defined(STW_ISA_CUDA)   // of which lanes.h has its own
-STW_INLINE F16 scale_by_power_below(F16 x, F16 n) { return scale_by_power(x, sub(n, splat(1.0f))); }   // x · 2^(n - 1)
-STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }   // x not below 1
+#if !defined(STW_ISA_CUDA)   // lanes.h has CUDA's.
+// x · 2^(n - 1).
+STW_INLINE F16 scale_by_power_below(F16 x, F16 n) { return scale_by_power(x, sub(n, splat(1.0f))); }
+STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }   // x is at least 1.
 #endif
 
-// e^x / 2, within 1 ulp where x is not below -86.6433868, and at most 2^-126 there.
+// e^x / 2, within 1 ulp if x >= -86.6433868; at most 2^-126 below.
 STW_INLINE F16 half_of_exp(F16 x) {
   F16 clamped = minimum(splat(89.0f), maximum(splat(-87.0f), x));
   F16 n = round_even(mul(clamped, splat(1.44269504f)));
-  F16 r = fma(n, splat(-0.693145752f), clamped);   // ln 2 = 0x1.62e4p-1 (exact product with n) + rest
+  F16 r = fma(n, splat(-0.693145752f), clamped);   // ln 2 = 0x1.62e4p-1 (its product with n is exact) + rest.
   r = fma(n, splat(-1.42860677e-6f), r);
   F16 p = splat(0.00138146966f);
   p = fma(p, r, splat(0.00836877339f));
@@ -29,15 +31,15 @@ STW_INLINE F16 half_of_exp(F16 x) {
   p = fma(p, r, splat(0.49999994f));
   p = fma(mul(r, r), p, r);
   p = add(p, splat(1.0f));
-  return scale_by_power_below(p, n);   // half of it: 2^128 is no number, the result may be one
+  return scale_by_power_below(p, n);   // Half of e^x: 2^128 is not a float, but the result may be one.
 }
-// Within 1 ulp. Results below 2^-125 are flushed to 0, since subnormal numbers are slow and serve nobody here.
+// Within 1 ulp. Results below 2^-125 are flushed to 0: subnormal numbers are slow, and no kernel needs them.
 STW_INLINE F16 exp(F16 x) {
   const F16 half = half_of_exp(x);
   return select_less(x, splat(-86.6433868f), zero(), add(half, half));
 }
 
-// Within 1 ulp; -inf at ±0, NaN below.
+// Within 1 ulp. -inf at ±0, NaN below 0.
 STW_INLINE F16 log(F16 x) {
   F16 smallest_normal = splat(1.17549435e-38f);
   F16 normal = select_less(x, smallest_normal, mul(x, splat(8388608.0f)), x);
@@ -56,13 +58,13 @@ STW_INLINE F16 log(F16 x) {
   p = fma(p, f, splat(-0.5f));
   F16 tail = fma(exponent, splat(1.42860677e-6f), mul(mul(f, f), p));
   F16 r = fma(exponent, splat(0.693145752f), add(f, tail));
-  r = add(r, sub(x, x));   // NaN for NaN (and for inf, which the next line settles)
+  r = add(r, sub(x, x));   // NaN for NaN, and for inf, which the next line corrects.
   r = select_less(splat(3.40282347e38f), x, x, r);
   r = select_less(x, splat(1.40129846e-45f), splat(-infinity), r);
   return select_less(x, zero(), splat(__builtin_nanf("")), r);
 }
 
-// Within 2 ulp, near 0 too: an odd polynomial below 0.625, 1 - 2 / (e^2x + 1) above.
+// Within 2 ulp, also near 0: an odd polynomial below 0.625, else 1 - 2 / (e^2x + 1).
 STW_INLINE F16 tanh(F16 x) {
   F16 size = maximum(sub(zero(), x), x);
   F16 square = mul(x, x);
@@ -79,7 +81,7 @@ STW_INLINE F16 tanh(F16 x) {
   return select_less(size, splat(0.625f), near_zero, far);
 }
 
-// Within 2 ulp, near 0 too: x · polynomial(x²) below 1, 1 - e^-polynomial(|x|) above; ±1 from 4 on.
+// Within 2 ulp, also near 0: x · polynomial(x²) below 1, else 1 - e^-polynomial(|x|); ±1 from 4 on.
 STW_INLINE F16 erf(F16 x) {
   F16 size = minimum(splat(4.0f), maximum(sub(zero(), x), x));
   F16 square = mul(size, size);
@@ -103,7 +105,7 @@ STW_INLINE F16 erf(F16 x) {
   return select_less(size, splat(1.0f), near_zero, far);
 }
 
-// Of sixteen lanes that are alike.
+// One of sixteen equal lanes.
 STW_INLINE float any_lane(F16 x) {
 #if defined(STW_ISA_CUDA)
   return x.f[0];

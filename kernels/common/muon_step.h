@@ -1,12 +1,12 @@
-// The arithmetic of Muon (Jordan et al., kellerjordan.github.io/posts/muon; the order of torch.optim.Muon) but for its matrix
-// products. With f = 1 - momentum, all in fp32:
-//   m = fma(momentum, m, f·g),  u = fma(momentum, m, f·g)                      Nesterov
-//   X = u / max(|u|, 1e-7)                                                     so that no singular value is above 1
-//   five times  A = X·Xᵀ,  B = b·A + c·A·A + a·I,  X = B·X                     a singular value s → a·s + b·s³ + c·s⁵
+// The arithmetic of Muon (Jordan et al., kellerjordan.github.io/posts/muon) except its matrix products, in
+// the order of torch.optim.Muon. With f = 1 - momentum, all in fp32:
+//   m = fma(momentum, m, f·g),  u = fma(momentum, m, f·g)      Nesterov
+//   X = u / max(|u|, 1e-7)                                      so that no singular value is above 1
+//   five times  A = X·Xᵀ,  B = b·A + c·A·A + a·I,  X = B·X   a singular value s → a·s + b·s³ + c·s⁵
 //   p = fma(-lr·0.2·√max(rows, columns), X, p · decay)                         decay = 1 - lr·weight_decay
-// The last factor makes the root mean square of an update about that of AdamW's. With more rows than columns A = Xᵀ·X and
-// X = X·B: the same iteration of the transposed matrix. Adding a to the diagonal saves a pass over X;
-// on tensor cores a·X is added in fp32 (cuda/tensor_muon.cu).
+// The last factor makes the root mean square of an update about as large as AdamW's. With more rows than
+// columns, A = Xᵀ·X and X = X·B, which is the same iteration for the transposed matrix. Adding a to the
+// diagonal saves a pass over X. On tensor cores, a·X is added in fp32 (cuda/update/tensor_muon.cu).
 #pragma once
 #include "kernels/common/update_scalars.h"
 

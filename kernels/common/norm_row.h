@@ -1,14 +1,15 @@
-// The statistics of one row, shared by the norm and its gradient: the backward pass computes them again and must get the
-// same bits. fp32, 16 lanes, one fixed fold; the variance in a second pass over the row, around the mean, because
-// E[x²] - E[x]² cancels.
+// The statistics of one row. The norm and its gradient share this code because the backward pass computes
+// them again and must get the same bits. fp32, 16 lanes, one fixed fold. The variance takes a second pass
+// over the row, around the mean, because E[x²] - E[x]² cancels.
 #pragma once
 #include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 
-struct RowStatistics { float mean, rstd; };   // mean is 0 for RMSNorm; rstd = 1 / sqrt(variance + epsilon)
+// The mean is 0 for RMSNorm; rstd = 1 / sqrt(variance + epsilon).
+struct RowStatistics { float mean, rstd; };
 
-// x - mean with +0 in the lanes past n, so that they add nothing to a sum.
+// x - mean, with +0 in the lanes from n on: they add nothing to a sum.
 STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
   return first_lanes(sub(x, mean), n);
 }

@@ -1,9 +1,10 @@
-// Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3" (SC'11), formulas and constants of its section 4.
+// Counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+// easy as 1, 2, 3" (SC'11), formulas and constants of its section 4.
 //
-// Dropout draws word `element % 4` of the block with key = seed and counter = (element / 4, sample in the global batch,
-// stream, step), whose stream has the upper half of element / 4 in its upper half: attention of 32 heads reaches it at 23,171 tokens. A
-// number depends on nothing else: recomputing a tensor or cutting a batch never changes a mask.
+// Dropout takes word `element % 4` of the block with key = seed and counter = (element / 4, sample in the
+// global batch, stream, step). The upper half of `stream` holds the upper half of element / 4, which is not 0
+// from 23,171 tokens on in attention with 32 heads. A number depends on nothing else, so neither
+// recomputation nor a cut of the batch changes a mask.
 #pragma once
 #include "kernels/lanes/lanes.h"
 
@@ -11,7 +12,7 @@ namespace stw::kernels::STW_ISA {
 
 struct Philox4 { uint32_t w[4]; };
 
-// One of the ten rounds, after which the key goes on.
+// One of the ten rounds. The key changes after each.
 struct PhiloxKey { uint32_t k0, k1; };
 STW_INLINE Philox4 philox_round(const Philox4& c, PhiloxKey key) {
   const uint64_t p0 = (uint64_t)0xD2511F53u * c.w[0], p1 = (uint64_t)0xCD9E8D57u * c.w[2];
@@ -26,21 +27,21 @@ STW_INLINE Philox4 philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, ui
   return block;
 }
 
-// p · 2^32 for p in [0, 1): a word below it drops its element.
+// p · 2^32 for p in [0, 1): an element is dropped if its word is below it.
 STW_INLINE uint32_t dropout_threshold(float p) { return (uint32_t)((double)p * 4294967296.0); }
 
-// What all elements of one sample and one tensor share.
+// The constants of one sample of one tensor.
 struct Dropout {
   uint32_t sample, stream, step, threshold;
   uint64_t seed;
-  float kept_scale;   // 1 / (1 - p)
+  float kept_scale;   // 1 / (1 - p).
 };
 STW_INLINE Dropout dropout_of(float p, uint32_t stream, const StepState& state, int64_t sample) {
   return {(uint32_t)(state.first_sample + (uint64_t)sample), stream, (uint32_t)state.step, dropout_threshold(p),
           state.seed, 1.0f / (1.0f - p)};
 }
 
-// What decides elements [4·block, 4·block + 4).
+// The words of elements [4·block, 4·block + 4).
 STW_INLINE uint32_t stream_of_block(const Dropout& d, int64_t block) { return d.stream + ((uint32_t)(block >> 32) << 16); }
 STW_INLINE Philox4 dropout_words(const Dropout& d, int64_t block) { return philox((uint32_t)block, d.sample, stream_of_block(d, block), d.step, d.seed); }
 

@@ -1,31 +1,40 @@
-// What a pair of documents loses, of which the first was chosen and the second rejected, and what that does to the log-probabilities of both.
+// The loss of a pair of documents, the first chosen and the second rejected, and its derivatives by the
+// log-probabilities of both.
 //
-// With P the sum of a document's log-probabilities, R the reference's, n how many there are, S(x) = log(1 + e^-x), e = smoothing:
-//   dpo    x = beta·((P - R)[0] - (P - R)[1])              (1 - e)·S(x) + e·S(-x)      Rafailov et al., arXiv:2305.18290; e: Mitchell, "A note on DPO"
-//   simpo  x = beta·(P/n[0] - P/n[1]) - margin             the same                    Meng et al., arXiv:2405.14734
-//   ipo    h = ((P - R)/n)[0] - ((P - R)/n)[1]             (h - 1/(2·beta))²           Azar et al., arXiv:2310.12036, with means as its authors advise
-//   orpo   g(p) = log(p / (1 - p)) of p = e^(P/n)          beta·S(g[0] - g[1])         Hong et al., arXiv:2403.07691
-// and to all of them the chosen document's mean token loss, -P/n[0], is added answer_share times, to orpo once more.
+// For each document, P is the sum of the log-probabilities of its targets, R the reference model's sum, n the
+// number of targets. S(x) = log(1 + e^-x), e = smoothing. [0] is the chosen document, [1] the rejected one.
+//   dpo    x = beta·((P - R)[0] - (P - R)[1])           loss = (1 - e)·S(x) + e·S(-x)
+//          Rafailov et al., arXiv:2305.18290; smoothing: Mitchell, "A note on DPO"
+//   simpo  x = beta·(P/n[0] - P/n[1]) - margin          loss = (1 - e)·S(x) + e·S(-x)
+//          Meng et al., arXiv:2405.14734
+//   ipo    h = ((P - R)/n)[0] - ((P - R)/n)[1]          loss = (h - 1/(2·beta))²
+//          Azar et al., arXiv:2310.12036, with means, as its authors advise
+//   orpo   g = log(p / (1 - p)) with p = e^(P/n)        loss = beta·S(g[0] - g[1])
+//          Hong et al., arXiv:2403.07691
+// To each loss, answer_share · (-P/n[0]) is added: the chosen document's mean token loss. ORPO adds it once
+// more.
 #pragma once
 #include "kernels/common/math.h"
 
 namespace stw::kernels::STW_ISA {
 
-struct PairSums { double policy[2], reference[2]; int64_t count[2]; };   // of the documents' targets: log-probabilities, and how many
+// Sums of log-probabilities of the documents' targets, and numbers of targets.
+struct PairSums { double policy[2], reference[2]; int64_t count[2]; };
 struct PairEnd {
   double loss;
-  float weight[2];         // d loss / d token_loss of their targets
-  bool in_order;           // whether the chosen document is ahead: dpo by P - R, ipo by (P - R)/n, simpo and orpo by P/n
+  float weight[2];         // d loss / d token_loss of their targets.
+  // Whether the chosen document is ahead: DPO by P - R, IPO by (P - R)/n, SimPO and ORPO by P/n.
+  bool in_order;
 };
 
-// log(1 + e^-x), and what it falls by where x grows: 1 / (1 + e^x).
+// log(1 + e^-x), and the negative of its derivative: 1 / (1 + e^x).
 struct Softplus { float value, slope; };
 STW_INLINE Softplus softplus(float x) {
   const float e = exp1(x < 0 ? x : -x), log = log1(1.0f + e);
   return {x < 0 ? log - x : log, (x < 0 ? 1.0f : e) / (1.0f + e)};
 }
 
-// 1 - e^mean of a mean log-probability, at least 2^-24; its own terms where a difference would lose them.
+// 1 - e^mean for a mean log-probability, at least 2^-24. A power series where the difference would cancel.
 STW_INLINE double improbability(double mean) {
   const double near = -mean * (1 + mean / 2 * (1 + mean / 3 * (1 + mean / 4 * (1 + mean / 5))));
   const double most = mean > -0.125 ? near : 1 - (double)exp1((float)mean);
@@ -36,7 +45,7 @@ STW_INLINE double improbability(double mean) {
 STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
   const double n0 = (double)pair.count[0], n1 = (double)pair.count[1];
   const double mean0 = pair.policy[0] / n0, mean1 = pair.policy[1] / n1;
-  double loss = 0, by0 = 0, by1 = 0;   // d loss / d log-probability
+  double loss = 0, by0 = 0, by1 = 0;   // d loss / d log-probability.
   double ahead = 0;
   double answers = terms.answer_share;
   if (terms.kind == PairLoss::ipo) {

@@ -1,5 +1,5 @@
-// Computes the tables of quantile_map.h, as constants of the compiler: for quantile_map.cpp, and for the copies that a device
-// holds (cuda/state8.h).
+// Computes the tables of quantile_map.h at compile time: for quantile_map.cpp, and for the copies in a
+// device's constant memory (cuda/update/state8.h).
 #pragma once
 #include "kernels/common/quantile_map.h"
 
@@ -7,7 +7,7 @@ namespace stw::kernels::quantiles {
 
 constexpr void fill_values(QuantileMap& map, bool is_signed) {
   int count = 0;
-  double decade = 1e6;  // 10^(6 - i)
+  double decade = 1e6;  // 10^(6 - i).
   for (int i = 0; i < 7; ++i, decade /= 10) {
     const int n = is_signed ? 1 << i : 2 << i;
     for (int k = 0; k < n; ++k) {
@@ -26,8 +26,8 @@ constexpr void fill_values(QuantileMap& map, bool is_signed) {
     }
 }
 
-// The largest float at or below the exact middle of two neighbours: `x > boundary` then holds for exactly the floats
-// above the middle. The sum of two neighbours is exact in double.
+// The largest float at or below the exact middle of two adjacent values, so that `x > boundary` is true for
+// exactly the floats above the middle. The sum of two adjacent values is exact in double.
 constexpr float middle(float a, float b) {
   const double exact = (static_cast<double>(a) + static_cast<double>(b)) / 2;
   const float nearest = static_cast<float>(exact);
@@ -46,10 +46,10 @@ constexpr int code_of(const QuantileMap& map, float x) {
   return low;
 }
 
-constexpr float bucket_begin(uint32_t bucket) {  // bucket 0 reaches down to 0
+constexpr float bucket_begin(uint32_t bucket) {  // Bucket 0 begins at 0.
   return bucket == 0 ? 0.0f : __builtin_bit_cast(float, (bucket + quantile_first) << quantile_shift);
 }
-constexpr float bucket_end(uint32_t bucket) {    // the largest float in the bucket
+constexpr float bucket_end(uint32_t bucket) {    // The largest float in the bucket.
   if (bucket == quantile_buckets - 1) return 1.0f;
   return __builtin_bit_cast(float, ((bucket + 1 + quantile_first) << quantile_shift) - 1);
 }

@@ -1,5 +1,5 @@
-// Where to look for the code of a number in a QuantileMap: an index into `lowest`, both halves of it side by side. What is no
-// number gets a valid index too: such a step was to be skipped before.
+// The index into QuantileMap::lowest (both halves, one after the other) of the bucket of a number. NaN also
+// gets a valid index: such a step has been skipped before.
 #pragma once
 #include "kernels/lanes/lanes.h"
 #include "kernels/common/quantile_map.h"

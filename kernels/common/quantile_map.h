@@ -1,25 +1,27 @@
-// The dynamic map of 8-bit optimizer states (Dettmers et al., arXiv:2110.02861): 256 numbers in [-1, 1] (signed, first
-// moment) or [0, 1] (unsigned, root of the second), denser towards 0, seven decades deep. The tables are compile-time
-// constants, computed in double and rounded once.
+// The dynamic map of 8-bit optimizer states (Dettmers et al., arXiv:2110.02861): 256 numbers in [-1, 1]
+// (signed, first moment) or [0, 1] (unsigned, root of the second moment), denser towards 0, over seven
+// decades. The tables are compile-time constants, computed in double and rounded once.
 //
-// A code is the index of the nearest number, the lower index on a tie. It is found without a search: `bucket` cuts the
-// axis by exponent and seven bits of mantissa, so finely that at most one boundary between codes lies in a bucket;
-// what is left is one comparison.
+// A code is the index of the nearest number, the lower index on a tie. No search is needed: buckets cut the
+// axis by exponent and seven bits of mantissa, so finely that at most one boundary between codes lies in a
+// bucket. One comparison decides the rest.
 #pragma once
 #include <cstdint>
 
 namespace stw::kernels {
 
-inline constexpr int quantile_block = 256;                    // elements that share an absmax
-inline constexpr uint32_t quantile_shift = 16;                // float bits below the bucket's
-inline constexpr uint32_t quantile_first = (127 - 22) << 7;   // bits >> 16 of 2^-22, below the smallest number but 0
-inline constexpr uint32_t quantile_buckets = (127 << 7) - quantile_first + 2;  // the last holds 1 and what is not valid
+inline constexpr int quantile_block = 256;                    // Elements that share an absmax.
+inline constexpr uint32_t quantile_shift = 16;                // Bits of a float below those of the bucket.
+// bits >> 16 of 2^-22, below the smallest number except 0.
+inline constexpr uint32_t quantile_first = (127 - 22) << 7;
+// The last bucket holds 1 and everything above it.
+inline constexpr uint32_t quantile_buckets = (127 << 7) - quantile_first + 2;
 
 struct QuantileMap {
-  float value[256];                     // ascending
-  float boundary[256];                  // code i ends at boundary[i], inclusive; the last one is infinite
-  uint8_t lowest[2][quantile_buckets];  // the lowest code in a bucket; [1] in its mirror image below 0
-  uint8_t zero;                         // the code of 0
+  float value[256];                     // Ascending.
+  float boundary[256];  // Code i ends at boundary[i], inclusive. The last boundary is infinite.
+  uint8_t lowest[2][quantile_buckets];  // The lowest code in a bucket; [1]: in its mirror image below 0.
+  uint8_t zero;                         // The code of 0.
 };
 
 extern const QuantileMap signed_quantiles, unsigned_quantiles;

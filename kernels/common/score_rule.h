@@ -1,17 +1,20 @@
-// Which keys a row of attention sees, and the bias of its scores: one rule for every kernel, forward and backward.
+// Which keys a row of attention sees, and the bias of its scores. All kernels share this rule, forward and
+// backward.
 //
-// A row sees keys of its own document. Causal: those up to its own. Bidirectional: those before and after it. A window of w leaves
-// those with |row - key| < w. So a row sees consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of
-// one document sees keys from first_key of its first row to end_key of its last row. Gradients of keys need the reverse: rows
-// [first_row, end_row) see a key. Where rows have positions, each row of padding at a sample's end is a document of its own.
+// A row sees keys of its own document. Causal attention: the keys up to the row's own. Bidirectional
+// attention: the keys before and after it. A window w leaves the keys with |row - key| < w. So a row sees
+// consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of one document
+// sees keys from first_key of its first row to end_key of its last row. Gradients of keys need the reverse:
+// rows [first_row, end_row) see a key. If rows have positions, each row of padding at the end of a sample is
+// a document of its own.
 //
-// The bias is ALiBi's (Press et al., arXiv 2108.12409): slope·(key - row), with a slope for each head.
+// The bias is ALiBi's (Press et al., arXiv:2108.12409): slope·(key - row), with a slope for each head.
 #pragma once
 #include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 
-// The rule inside of one document, whose rows are [begin, end). `window` 0: none.
+// The rule within one document, whose rows are [begin, end). window 0: no limit.
 template <class Index>
 struct DocumentRule {
   Index begin, end, window;
@@ -22,7 +25,7 @@ STW_INLINE Index first_key(const DocumentRule<Index>& d, Index row) {
   const Index of_window = row - d.window + 1;
   return d.window > 0 && of_window > d.begin ? of_window : d.begin;
 }
-// The end of the rows, from the key's own row on, whose windows hold the key.
+// The end of the rows, from the key's own on, whose windows contain the key.
 template <class Index>
 STW_INLINE Index end_row(const DocumentRule<Index>& d, Index key) {
   return d.window > 0 && key + d.window < d.end ? key + d.window : d.end;
@@ -32,15 +35,15 @@ STW_INLINE Index end_key(const DocumentRule<Index>& d, Index row) { return d.cau
 template <class Index>
 STW_INLINE Index first_row(const DocumentRule<Index>& d, Index key) { return d.causal ? key : first_key(d, key); }
 
-// Where row's document begins. Positions of rows count up from 0 in each document; null: one document.
+// The first row of the row's document. Positions count from 0 in each document; null: one document.
 STW_INLINE int64_t document_start(const int32_t* positions, int64_t row) { return positions == nullptr ? 0 : row - positions[row]; }
-// The first row in (row, end) of a document other than row's, or `end`. `following` may be null.
+// The first row in (row, end) of another document than the row's, or `end`. `following` may be null.
 template <class Index>
 STW_INLINE Index document_end(const int32_t* positions, const int32_t* following, Index row, Index end) {
   if (positions == nullptr) return end;
   if (following != nullptr) return following[row] < end - row - 1 ? row + 1 + following[row] : end;
   const Index start = row - positions[row];
-  Index low = row, high = end;   // `low` is of this document, `high` is not
+  Index low = row, high = end;   // `low` is in this document, `high` is not.
   while (high - low > 1) {
     const Index middle = (low + high) / 2;
     if (middle - positions[middle] <= start) low = middle;
@@ -49,8 +52,9 @@ STW_INLINE Index document_end(const int32_t* positions, const int32_t* following
   return high;
 }
 
-// ALiBi's slope of a head is a power of `root` (alibi_root): powers 2, 4, 6… for the first m heads, where m is the largest power of two
-// that is not above `heads`, and powers 1, 3, 5… for the others. Multiplications in double precision give every device the same float.
+// ALiBi's slope of a head is a power of `root` (see alibi_root): powers 2, 4, 6, … for the first m heads,
+// where m is the largest power of two that does not exceed `heads`, and powers 1, 3, 5, … for the others.
+// Multiplications in double precision give the same float on every device.
 STW_INLINE float alibi_slope(double root, int64_t heads, int64_t head) {
   if (root == 0) return 0;
   int64_t m = 1;
@@ -60,9 +64,9 @@ STW_INLINE float alibi_slope(double root, int64_t heads, int64_t head) {
     if (n % 2 == 1) slope *= root;
   return (float)slope;
 }
-// The score of a row and a key with the bias.
+// The biased score of a row and a key.
 STW_INLINE float with_bias(float slope, int64_t row, int64_t key, float score) { return fma1(slope, (float)(key - row), score); }
-// The scores of sixteen neighbouring keys, `first` and those after it, with the bias.
+// The biased scores of sixteen adjacent keys, beginning with `first`.
 STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 #if defined(STW_ISA_CUDA)
   for (int i = 0; i < 4; ++i) scores.f[i] = with_bias(slope, row, first + first_lane() + i, scores.f[i]);
@@ -73,14 +77,14 @@ STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 #endif
 }
 
-// The rule of a head of a sample.
+// The rule of one head of one sample.
 struct ScoreRule {
-  const int32_t *positions, *following;   // of the sample's rows, or null
-  int64_t position;                       // of row 0 among the keys
+  const int32_t *positions, *following;   // Of the sample's rows, or null.
+  int64_t position;                       // Position of row 0 among the keys.
   int64_t keys;
   int64_t window;
   bool causal;
-  float slope;                            // 0: no bias
+  float slope;                            // 0: no bias.
 };
 STW_INLINE ScoreRule score_rule(const AttentionArgs& args, int64_t sample, int64_t head) {
   const int64_t rows = args.rows_per_sample;

@@ -1,7 +1,8 @@
-// The scalars of an update, once a step, all in double: loss and gradient norm per target without the loss scale, the
-// verdict on them, the one coefficient that normalises, unscales and clips, Adam's bias corrections, and what is carried
-// to the next step: the running statistics that tell an outlier, and the loss scale (kernels.h has the rules). A step
-// that is skipped has the coefficient 0.
+// The scalars of an update, computed once a step, in double. They are: loss and gradient norm per target,
+// without the loss scale; the decision whether the step is skipped; the one coefficient that normalises,
+// unscales and clips; Adam's bias corrections; and the state carried to the next step, which is the running
+// statistics for outliers and the loss scale. kernels.h has the rules. The coefficient of a skipped step is
+// 0.
 #pragma once
 #include "kernels/lanes/lanes.h"
 
@@ -9,7 +10,7 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr double largest_float = 3.40282346638528859811704183484516925440e+38;
 
-// Repeated squaring: multiplications alone give the same bits everywhere, the library's pow need not.
+// Repeated squaring: multiplications give the same bits everywhere, a library's pow does not have to.
 STW_INLINE double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent != 0; exponent >>= 1, base *= base)
@@ -17,15 +18,16 @@ STW_INLINE double power(double base, uint64_t exponent) {
   return result;
 }
 
-// Where values of a running mean and variance begin to be outliers.
+// The limit beyond which a value is an outlier.
 STW_INLINE double limit_of(const StepState& state, double mean, double variance) {
   const bool judged = state.outlier_limit > 0 && state.observed >= outlier_history;
   const double deviation = sqrt1(variance), least = outlier_spread * (mean < 0 ? -mean : mean);
   return judged ? mean + state.outlier_limit * (deviation > least ? deviation : least) : __builtin_inf();
 }
 
-// All values weigh the same until there are so many that each weighs less than outlier_weight: a run's first loss, far from all
-// that follow, would otherwise hold more than a third of the statistics when the first step is judged.
+// All values weigh the same until there are so many that each weighs less than outlier_weight. Otherwise the
+// first loss of a run, which is far from all later ones, would be more than a third of the statistics when
+// the first step is judged.
 STW_INLINE void observe(double x, uint64_t before, double& mean, double& variance) {
   const double even = 1 / (double)(before + 1), weight = even > outlier_weight ? even : outlier_weight;
   const double d = x - mean;
@@ -33,7 +35,7 @@ STW_INLINE void observe(double x, uint64_t before, double& mean, double& varianc
   variance = before == 0 ? 0 : (1 - weight) * (variance + weight * d * d);
 }
 
-// The verdict on a finite step. An outlier moves the statistics no further than a value at the limit would.
+// Judges a finite step. An outlier moves the statistics no further than a value at the limit.
 STW_INLINE Skip judge(StepState& state) {
   const double loss_limit = limit_of(state, state.loss_mean, state.loss_variance);
   const double norm_limit = limit_of(state, state.norm_mean, state.norm_variance);
@@ -44,7 +46,7 @@ STW_INLINE Skip judge(StepState& state) {
   return high_loss || high_norm ? skip_outlier : skip_none;
 }
 
-// As PyTorch's GradScaler.
+// As in PyTorch's GradScaler.
 STW_INLINE void change_scale(StepState& state) {
   if (state.growth_interval == 0) return;
   if (state.skip == skip_not_finite) {
@@ -58,14 +60,15 @@ STW_INLINE void change_scale(StepState& state) {
 
 STW_INLINE bool is_finite(double x) { return x - x == 0; }
 
-// The step's coefficient and what follows from its verdict.
+// The step's coefficient and the other scalars that depend on the decision.
 STW_INLINE void scale_update(double clip, double scaled_targets, StepState& state) {
   state.coefficient = state.skip == skip_none ? clip / scaled_targets : 0;
   state.step_size = state.learning_rate / (1 - power(state.beta1, state.step + 1));
   state.correction2 = sqrt1(1 - power(state.beta2, state.step + 1));
 }
 
-// What a fused update can know of the norm: that it was finite. Steps are judged by what was there at the beginning.
+// A fused update only learns of the norm whether it is finite. A step is judged by the state at its
+// beginning.
 STW_INLINE void begin_step(StepState& state) {
   const bool empty = state.target_count == 0;
   const double scaled_targets = (empty ? 1 : (double)state.target_count) * (state.loss_scale * state.batch_factor);
@@ -78,10 +81,10 @@ STW_INLINE void end_step(double squares, StepState& state) {
   if (state.skip == skip_no_target) return;
   state.grad_norm = sqrt1(squares) / ((double)state.target_count * (state.loss_scale * state.batch_factor));
   if (state.skip == skip_none && !is_finite(state.grad_norm)) state.skip = skip_midway;
-  if (state.skip == skip_none) state.skip = judge(state);   // for its statistics: no limit is set
+  if (state.skip == skip_none) state.skip = judge(state);   // For the statistics: no limit is set.
 }
 
-// Of the squares of all gradients.
+// From the squares of all gradients.
 STW_INLINE void finish_step_with(double squares, StepState& state) {
   const bool empty = state.target_count == 0;
   const double targets = empty ? 1 : (double)state.target_count;

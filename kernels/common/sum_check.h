@@ -1,4 +1,4 @@
-// The verdict on one gradient that is used before that on the step is there (kernels.h, SquareSumArgs).
+// Checks one gradient that is used before the step is judged (kernels.h, SquareSumArgs).
 #pragma once
 #include "kernels/common/step_scalars.h"
 

@@ -1,4 +1,4 @@
-// The loss of one logit against its value and its derivative (kernels.h has the formulas), sixteen at a time.
+// The loss of a logit against its value, and its derivative, for sixteen logits (kernels.h has the formulas).
 #pragma once
 #include "kernels/common/math.h"
 
@@ -6,8 +6,8 @@ namespace stw::kernels::STW_ISA {
 
 struct ValueTerm { F16 loss, slope; };
 
-// log(1 + e) for e in [0, 1]. What 1 + e rounds away is put back by the quotient (Goldberg, "What every computer scientist should know
-// about floating-point arithmetic", 1991, theorem 4).
+// log(1 + e) for e in [0, 1]. The quotient corrects the rounding of 1 + e (Goldberg, "What every computer
+// scientist should know about floating-point arithmetic", 1991, theorem 4).
 STW_INLINE F16 log_one_plus(F16 e) {
   const F16 sum = add(splat(1.0f), e), kept = sub(sum, splat(1.0f));
   return select_less(zero(), kept, mul(log(sum), div(e, kept)), e);
@@ -24,7 +24,7 @@ STW_INLINE ValueTerm value_term(F16 x, F16 y) {
   return {add(sub(maximum(x, zero()), mul(x, y)), log_one_plus(e)), sub(sigmoid, y)};
 }
 
-// The factor of every slope in a row, but for the row's weight.
+// The factor of every slope of a row, without the row's weight.
 STW_INLINE float slope_factor(const ValueLossArgs& args) {
   const double scale = args.state == nullptr ? 1 : args.state->loss_scale * args.state->batch_factor;
   return (float)(scale / (double)args.count);

@@ -1,22 +1,28 @@
-// Attention by a library of the device's vendor: what the kernels ask of it. src/ finds the library (src/cuda/cudnn_attention.h).
+// The interface between the kernels and a vendor's attention library. src/cuda/cudnn_attention.h finds and
+// calls the library.
 #pragma once
 #include "kernels/contract/kernels.h"
 
 namespace stw::kernels {
 
-// What one call to the library has: some samples, or of one sample some of the heads that share keys, and their query heads.
+// The part of the attention that one call to the library computes: some samples, or some of the key heads of
+// one sample, each with all of its query heads.
 struct AttentionPart { int64_t first_sample, samples, first_kv_head, kv_heads; };
 
-// Scratch memory of a part's gradient, each at a multiple of 256 bytes. `dots`: as lse. `keys` and `values`: gradients that every query
-// head has of its own, (samples, rows_per_sample, query heads, head_dim), to be added up over the heads that share keys; none where there
-// are as many of both. `library`: its own, two bytes for every score of whole tiles, and attention_library_bytes, which is all that it has
-// for the forward pass.
-struct AttentionScratch { int64_t dots, keys, values, library, bytes; };   // offsets, and all
+// Scratch memory of the gradient of a part: offsets in bytes, multiples of 256, and the total.
+//   dots              Like lse.
+//   keys, values      Gradients of keys and values for every query head: (samples, rows_per_sample, query
+//                     heads, head_dim). Our kernels add them up over the heads that share keys. Empty if no
+//                     heads share keys.
+//   library           The library's own: two bytes for every score of whole tiles, and
+//                     attention_library_bytes. The forward pass has attention_library_bytes alone.
+struct AttentionScratch { int64_t dots, keys, values, library, bytes; };
 
 inline constexpr int64_t attention_library_bytes = 1 << 16;
-inline constexpr int64_t attention_tile = 128;   // queries of a block, and keys
+inline constexpr int64_t attention_tile = 128;   // Queries, and keys, of a block.
 
-// What a library may be asked for. Decided by shapes and types alone, as is all here.
+// Whether a library can be asked for this attention. Depends on shapes and types alone, like all functions
+// here.
 inline bool library_could_take(const AttentionArgs& args) {
   return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
          args.dropout == 0 && args.window == 0 && args.alibi_root == 0 && args.head_dim % 8 == 0 && args.head_dim <= 128;
@@ -24,8 +30,8 @@ inline bool library_could_take(const AttentionArgs& args) {
 
 inline int64_t attention_tiles(const AttentionArgs& args) { return (args.rows_per_sample + attention_tile - 1) / attention_tile; }
 
-// The largest part of a gradient: so small that the scratch memory is, so large that a device is busy, two blocks for each multiprocessor
-// of a large one.
+// The largest part of a gradient. It is small because its scratch memory is proportional to it, but it has
+// enough blocks to keep a device busy: two for each multiprocessor of a large GPU.
 inline AttentionPart largest_attention_part(const AttentionArgs& args) {
   constexpr int64_t blocks = 256;
   const auto at_most = [](int64_t n, int64_t most) { return n < most ? n : most; };
@@ -35,7 +41,7 @@ inline AttentionPart largest_attention_part(const AttentionArgs& args) {
   return {0, at_most(kv_heads < args.kv_heads ? 1 : (blocks + of_sample - 1) / of_sample, args.samples), 0, kv_heads};
 }
 
-// The part that begins there, of at most that size.
+// The part that starts at this sample and head and is no larger than `largest`.
 inline AttentionPart attention_part_at(const AttentionArgs& args, const AttentionPart& largest, int64_t sample, int64_t kv_head) {
   const int64_t samples = args.samples - sample, kv_heads = args.kv_heads - kv_head;
   return {sample, samples < largest.samples ? samples : largest.samples, kv_head, kv_heads < largest.kv_heads ? kv_heads : largest.kv_heads};
@@ -52,9 +58,12 @@ inline AttentionScratch attention_scratch(const AttentionArgs& args, const Atten
   return s;
 }
 
-// `takes` says whether it computes attention of this kind, forward or backward, the same for any number of samples; the others are asked
-// for no other. `attend` computes all of it. `differentiate` computes a part, whose gradients of shared keys and values stay in the scratch
-// memory. Both leave what our kernels do. Errors stay with the library until its owner asks.
+//   takes           Whether the library computes this attention, forward or backward. The answer does not
+//                   depend on the number of samples. The other two functions are called only if it is true.
+//   attend          Computes the forward pass of all samples and heads.
+//   differentiate   Computes the gradient of a part. Gradients of shared keys and values stay in the scratch
+//                   memory.
+// Our kernels do the rest. The library keeps its errors until its owner asks for them.
 struct AttentionLibrary {
   void* self;
   bool (*takes)(void* self, const AttentionArgs& args, bool gradient);

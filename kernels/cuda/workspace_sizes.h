@@ -1,4 +1,4 @@
-// Sizes that several workspaces are made of. For the host's compiler.
+// Sizes that several workspace formulas share. Compiled by the host's compiler.
 #pragma once
 #include "kernels/contract/kernels.h"
 
@@ -6,7 +6,7 @@ namespace stw::kernels::cuda {
 
 inline uint64_t up(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
-// Tiles of token_tile rows that start anew in every sample (token_tiles.h).
+// Number of tiles of token_tile rows; tiles restart in every sample (token_tiles.h).
 inline uint64_t token_tiles(int64_t rows, int64_t rows_per_sample) {
   const auto tiles = [](int64_t n) { return (n + token_tile - 1) / token_tile; };
   return static_cast<uint64_t>(rows / rows_per_sample * tiles(rows_per_sample) + tiles(rows % rows_per_sample));

@@ -1,10 +1,10 @@
-// What every kernel of this folder is written in: CUDA C++ without <<<>>>, and PTX instructions as named functions. The
-// same sources are also compiled as C++ for an emulated machine (tests/simt/simt.h, which is included before them and has
-// a twin of everything here), so that they are tested where there is no GPU.
+// The vocabulary of the CUDA kernels: CUDA C++ without <<<>>>, and PTX instructions as named functions. The
+// same sources are also compiled as C++ for an emulated machine, so that they are tested without a GPU.
+// There, tests/simt/simt.h is included first; it defines a counterpart of everything here.
 //
-// Rules: nothing else of CUDA but thread and block indices, __syncthreads, __syncwarp, shuffles, votes and atomics on
-// integers; shared memory by the two macros, loops (not) unrolled by the two others; accesses of 8 and 16 bytes by load_vector,
-// store_vector and their kin.
+// Kernels use nothing else of CUDA except thread and block indices, __syncthreads, __syncwarp, shuffles,
+// votes and atomics on integers. Shared memory is declared by two macros, and two more control the unrolling
+// of loops. Accesses of 8 and 16 bytes go through load_vector, store_vector and similar functions.
 #pragma once
 #include <initializer_list>
 
@@ -18,20 +18,21 @@
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
   T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
 
-// An argument that is read where it lies, by places that are known at run time: of others a thread would make a copy.
+// An argument that a kernel indexes at run time. It is read in place; a thread would copy another argument.
 #define STW_CONSTANT const __grid_constant__
 
-// In front of a loop whose counter must become a constant: arrays that it indexes then live in registers.
+// Before a loop whose counter must become a constant, so that the arrays that it indexes live in registers.
 #define STW_UNROLL _Pragma("unroll")
-#define STW_ROLLED _Pragma("unroll 1")   // the opposite: a long body that shall exist once
+#define STW_ROLLED _Pragma("unroll 1")   // The opposite: a long body that must exist once.
 
 namespace stw::kernels::cuda {
 
-// Errors stay with the runtime until the caller asks for them (cudaGetLastError).
+// Errors stay in the runtime until the caller asks for them (cudaGetLastError).
 template <class... P, class... A>
 void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
   constexpr size_t without_asking = 48 * 1024;
-  if (shared_bytes > without_asking) {   // all that there is, whoever asks: another thread may be about to launch the kernel with more
+  // Always the maximum: another thread may be about to launch the kernel with more.
+  if (shared_bytes > without_asking) {
     int device = 0, most = 0;
     cudaFuncAttributes now{};
     if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess && static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes &&
@@ -44,7 +45,8 @@ template <class T>
 __device__ __forceinline__ T load_vector(const void* p) { return *static_cast<const T*>(p); }
 template <class T>
 __device__ __forceinline__ void store_vector(void* p, T value) { *static_cast<T*>(p) = value; }
-// One access to shared or to global memory for sure: of store_vector the compiler makes several of 4 bytes in some loops.
+// One access to shared or global memory, guaranteed. In some loops, the compiler splits store_vector into
+// accesses of 4 bytes.
 __device__ __forceinline__ void store_shared16(float* p, float4 v) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(p));
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
@@ -58,9 +60,11 @@ __device__ __forceinline__ void store_global16(uint16_t* p, uint4 v) {
 __device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y) : "memory");
 }
-// Loads that stand before it stay before what follows: the compiler would move one to its use, behind another's wait.
+// Loads before this call stay before the code after it. Without it, the compiler moves a load to its first
+// use, after the wait for another load.
 __device__ __forceinline__ void loads_are_issued() { asm volatile("" ::: "memory"); }
-// And what is computed from these floats stays behind it, too: before it, it would wait for one load and let others wait.
+// The same, and computations with these floats stay after it too. Before it, they would wait for one load and
+// delay the others.
 template <class Floats, int count>
 __device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
   loads_are_issued();
@@ -68,17 +72,17 @@ __device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
   for (int i = 0; i < count * static_cast<int>(sizeof(Floats) / sizeof(float)); ++i) asm volatile("" : "+f"(reinterpret_cast<float*>(values)[i]));
 }
 
-// cp.async: 16 bytes from global to shared memory, past the registers and the first-level cache.
+// cp.async: 16 bytes from global to shared memory, without registers and first-level cache.
 __device__ __forceinline__ void copy_async16(void* shared_to, const void* from) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
-// Sixteen bytes of zeros instead where `copy` is not set; `from` is not read then.
+// Writes sixteen bytes of zeros if `copy` is false; `from` is not read then.
 __device__ __forceinline__ void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(copy ? 16 : 0) : "memory");
 }
-// The same of 4 bytes, at any address of a float; through the first-level cache.
+// The same for 4 bytes, at any address of a float, through the first-level cache.
 __device__ __forceinline__ void copy_async4_or_zeros(float* shared_to, const float* from, bool copy) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0) : "memory");
@@ -87,8 +91,9 @@ __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_
 template <int groups_left>
 __device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory"); }
 
-// ldmatrix: lane l has the address of row l % 8 of matrix l / 8, 8 × 8 elements of 16 bits; of matrix m it gets elements
-// (l / 4, 2·(l % 4)) and the next one; turned: (2·(l % 4), l / 4) and the one below.
+// ldmatrix: lane l gives the address of row l % 8 of matrix l / 8, which has 8 × 8 elements of 16 bits. From
+// matrix m, it gets elements (l / 4, 2·(l % 4)) and the next one in the row; transposed: (2·(l % 4), l / 4)
+// and the one below.
 __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -100,7 +105,7 @@ __device__ __forceinline__ void load_matrix4_turned(uint32_t (&r)[4], const void
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
 
-// d (16, 8) += a (16, 16) · b (16, 8) on the tensor cores, fragments as in the PTX manual, mma.m16n8k16.
+// d (16, 8) += a (16, 16) · b (16, 8) on tensor cores. Fragments as in the PTX manual, mma.m16n8k16.
 template <DType dtype>
 __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   static_assert(dtype != DType::f32);
@@ -114,13 +119,13 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// x, but the compiler does not know: what it computes from this x takes no registers before.
+// x, hidden from the optimiser: values computed from it are not kept in registers before this point.
 __device__ __forceinline__ int forgotten(int x) {
   asm volatile("" : "+r"(x));
   return x;
 }
 
-// Two numbers rounded to 16 bits, nearest, ties to even: `low` in the lower half.
+// Two numbers rounded to 16 bits, to nearest, ties to even. `low` is in the lower half.
 template <DType dtype>
 __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
   static_assert(dtype != DType::f32);
@@ -140,11 +145,12 @@ __device__ __forceinline__ float2 unpack_halves(uint32_t packed) {
   return x;
 }
 
-// The larger one of two and the smaller one, of a number and NaN the number: one instruction, which a comparison and a choice are not, for NaN's sake.
+// The larger or the smaller of two numbers; of a number and NaN, the number. One instruction. A comparison
+// and a selection need more than one because of NaN.
 __device__ __forceinline__ float larger(float x, float y) { return fmaxf(x, y); }
 __device__ __forceinline__ float smaller(float x, float y) { return fminf(x, y); }
 
-// 1 / x, within 1 ulp, and 2^x, within 2 ulp and 0 where that is below 2^-126, by the special function unit.
+// By the special function unit: 1 / x within 1 ulp, and 2^x within 2 ulp, with 0 for results below 2^-126.
 __device__ __forceinline__ float approximate_inverse(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -160,17 +166,17 @@ __device__ __forceinline__ float fast_exp2(float x) {
 #endif
 
 #define STW_DEVICE static __device__ __forceinline__
-#define STW_CLASS_DEVICE static constexpr __device__ __forceinline__   // a member of a class
+#define STW_CLASS_DEVICE static constexpr __device__ __forceinline__   // A member of a class.
 
 namespace stw::kernels::cuda {
 
-inline constexpr float log2_of_e = 1.44269504f;   // for fast_exp2
+inline constexpr float log2_of_e = 1.44269504f;   // For fast_exp2.
 inline constexpr unsigned all_lanes = 0xffffffffu;
-inline constexpr int largest_blocks = 65535;   // of a grid whose blocks go on until nothing is left
+inline constexpr int largest_blocks = 65535;   // Limit of a grid whose blocks loop until no work is left.
 
 STW_DEVICE int64_t thread_of_grid() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
-// body(tag) with the storage type as a constant, tag.dtype: to choose an instance of a kernel.
+// Calls body(tag) with the storage type as the constant tag.dtype, to choose an instance of a kernel.
 template <DType t> struct StoredAs {
   static constexpr DType dtype = t;
   static constexpr bool alike = true;
@@ -184,8 +190,9 @@ void for_dtype(DType t, const Body& body) {
     case DType::f16: return body(StoredAs<DType::f16>{});
   }
 }
-// The same where several operands are stored alike, which is usual; else body(StoredAsTheySay). tag::of(the dtype that an
-// operand says) is a constant in the first case: loads without a branch, of which a compiler issues many before the first use.
+// The same for several operands. If all have the same storage type, which is usual, tag::of(an operand's
+// dtype) is a constant: loads have no branch, and the compiler issues many before the first use. Else body
+// gets StoredAsTheySay.
 struct StoredAsTheySay {
   static constexpr bool alike = false;
   STW_CLASS_DEVICE DType of(DType said) { return said; }

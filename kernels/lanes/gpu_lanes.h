@@ -1,8 +1,8 @@
-// Sixteen lanes of fp32 on a GPU: four neighbouring threads, a quad, hold four lanes each. So sixteen neighbouring numbers
-// are one access of 16 bytes (8 where they are stored in 16 bits) a thread, a fold is two shuffles, and the formulas of
-// kernels/common give the bits that the CPU gives (kernels/lanes/simd.h).
+// Sixteen lanes of fp32 on a GPU. Four adjacent threads, a quad, hold four lanes each. So sixteen adjacent
+// numbers are one access of 16 bytes a thread (8 bytes if they are stored in 16 bits), a fold is two
+// shuffles, and the formulas of kernels/common give the CPU's bits (kernels/lanes/simd.h).
 //
-// All threads of a quad must come along where lanes meet: fold, fold_maximum. Compiled without contraction and without
+// All threads of a quad must take part in fold and fold_maximum. Compiled without contraction and without
 // flushing of subnormal numbers; division and square root round correctly.
 #pragma once
 #include "kernels/lanes/device.h"
@@ -12,7 +12,7 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int quad = 4;   // threads
+inline constexpr int quad = 4;   // Threads.
 
 STW_DEVICE int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 STW_DEVICE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -58,15 +58,17 @@ STW_DEVICE F16 sqrt(F16 x) { STW_LANES(sqrt1(x.f[i])); }
 STW_DEVICE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(fma1(x.f[i], y.f[i], z.f[i])); }
 STW_DEVICE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
-// Of numbers below 2^22: beside 1.5·2^23 only whole ones can be stored, and the lowest bits of the sum are that number. A rounding
-// and a conversion as such are instructions of the special function unit, a quarter as fast as all others, or slower.
+// For numbers below 2^22: near 1.5·2^23 an fp32 number has no fraction bits, and the lowest bits of the sum
+// are the rounded number. Instructions for rounding and conversion run on the special function unit, at a
+// quarter of the speed of others or less.
 inline constexpr float beside_whole = 12582912.0f;
 STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + beside_whole) - beside_whole); }
 STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + beside_whole) << 23) + (126u << 23))); }
-// 1 / x of numbers that are not below 1. Below 2^126 it is what a compiler makes of the division; one question for four numbers
-// whether they are, in whole numbers: of these the patterns have the same order, those of NaNs beyond all others. From every answer
-// within 1 ulp the correction leads to the nearest float, but where all 23 bits of the mantissa are set (Markstein, "IA-64 and
-// Elementary Functions", 2000): there that float ends in a bit that is set (tests/simt/inverse_test.cpp tries all).
+// 1 / x for numbers that are at least 1. Below 2^126 the code is a compiler's division without its special
+// cases. One integer comparison checks four numbers: positive floats are ordered like their bit patterns, and
+// NaNs come last. From every approximation within 1 ulp, the correction gives the nearest float, except if
+// all 23 bits of x's mantissa are set (Markstein, "IA-64 and Elementary Functions", 2000). In that case, the
+// last bit of the nearest float is set (tests/simt/inverse_test.cpp tries all numbers).
 STW_DEVICE F16 inverse(F16 x) {
   uint32_t most = bits_of(x.f[0]);
   for (int i = 1; i < 4; ++i) most = most > bits_of(x.f[i]) ? most : bits_of(x.f[i]);
@@ -91,11 +93,12 @@ STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 
-// How many numbers a group has, where it is known to have sixteen whose address allows a vector access: with it in the place
-// of a number, loads and stores have no branch, behind which a compiler issues none (ahead.h).
+// The number of elements of a group that is known to have sixteen at an address that allows vector access.
+// With it instead of an integer, loads and stores have no branch. A compiler issues no loads ahead across a
+// branch (ahead.h).
 struct Whole { constexpr operator int64_t() const { return 16; } };
 
-// Sixteen numbers at p: a vector access where the address allows it.
+// Sixteen numbers at p, by a vector access if the address allows it.
 STW_DEVICE F16 load(const float* p, Whole) {
   const float4 v = load_vector<float4>(p + first_lane());
   return {{v.x, v.y, v.z, v.w}};
@@ -126,13 +129,13 @@ STW_DEVICE Halves load_halves(const uint16_t* p) {
   return {{p[0], p[1], p[2], p[3]}};
 }
 STW_DEVICE uint2 as_vector(Halves x) { return {x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16}; }
-STW_DEVICE void store_halves(uint16_t* p, Halves x) {   // p is global memory
+STW_DEVICE void store_halves(uint16_t* p, Halves x) {   // p is in global memory.
   p += first_lane();
   if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_global8(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
 }
-// As numbers of a storage type in 16 bits, and back, by the device's instructions: of a NaN they may make the one that arithmetic here
-// makes, too.
+// Conversion between fp32 and a 16-bit storage type by the device's instructions. They may replace a NaN by
+// the one that arithmetic produces here.
 STW_DEVICE F16 widened(uint2 v, DType t) {
   const float2 low = t == DType::bf16 ? unpack_halves<DType::bf16>(v.x) : unpack_halves<DType::f16>(v.x);
   const float2 high = t == DType::bf16 ? unpack_halves<DType::bf16>(v.y) : unpack_halves<DType::f16>(v.y);
@@ -142,7 +145,7 @@ STW_DEVICE uint2 rounded(F16 x, DType t) {
   if (t == DType::bf16) return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
   return {pack_halves<DType::f16>(x.f[0], x.f[1]), pack_halves<DType::f16>(x.f[2], x.f[3])};
 }
-// The same of numbers that no arithmetic touches: a NaN keeps its sign and the digits that fit.
+// The same for numbers that are only copied: a NaN keeps its sign and the mantissa bits that fit.
 STW_DEVICE F16 widened_as_copied(Halves v, DType t) {
   if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
   STW_LANES(from_f16(v.h[i]));
@@ -160,7 +163,8 @@ STW_DEVICE F16 first_lanes(F16 x, int64_t n, float other = 0.0f) {
   return x;
 }
 
-// 16 → 8 → 4 → 2 → 1: lane i meets lane i + 8, then i + 4, i + 2, i + 1. Every thread of the quad gets the result.
+// 16 → 8 → 4 → 2 → 1: lane i is added to lane i + 8, then i + 4, i + 2, i + 1. Every thread of the quad gets
+// the sum.
 STW_DEVICE unsigned quad_mask() { return 0xfu << (threadIdx.x & 28u); }
 STW_DEVICE float fold(F16 x) {
   for (int threads = 2; threads > 0; threads /= 2)
@@ -170,7 +174,7 @@ STW_DEVICE float fold(F16 x) {
     }
   return (x.f[0] + x.f[2]) + (x.f[1] + x.f[3]);
 }
-// The same of sixteen neighbouring threads with a lane each.
+// The same for sixteen adjacent threads with one lane each.
 STW_DEVICE float fold_threads(float x) {
   for (int threads = 8; threads > 0; threads /= 2) x = x + __shfl_xor_sync(0xffffu << (threadIdx.x & 16u), x, threads);
   return x;
@@ -178,7 +182,7 @@ STW_DEVICE float fold_threads(float x) {
 STW_DEVICE float fold_maximum(F16 x) {
   for (int threads = 2; threads > 0; threads /= 2)
     for (int i = 0; i < 4; ++i) {
-      // As the CPU does it, the lower lane first: it matters where one of them is no number.
+      // The lower lane first, as on the CPU: the order matters for NaN.
       const float other = __shfl_xor_sync(quad_mask(), x.f[i], threads);
       const bool lower = (threadIdx.x & static_cast<unsigned>(threads)) == 0;
       const float a = lower ? x.f[i] : other, b = lower ? other : x.f[i];
@@ -188,7 +192,7 @@ STW_DEVICE float fold_maximum(F16 x) {
   return a > b ? a : b;
 }
 
-// Element access that knows the storage type: `at` counts elements.
+// Element access by storage type; `at` counts elements.
 STW_DEVICE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
 STW_DEVICE const void* element(const void* p, DType t, int64_t at) { return static_cast<const char*>(p) + at * element_bytes(t); }
 STW_DEVICE void* element(void* p, DType t, int64_t at) { return static_cast<char*>(p) + at * element_bytes(t); }
@@ -205,7 +209,7 @@ STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at);
   return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at), t);
 }
-STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is global memory
+STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is in global memory.
   if (t == DType::f32) {
     float* const to = static_cast<float*>(p) + at;
     return reinterpret_cast<uintptr_t>(to) % 16 == 0 ? store_global(to, x) : store(to, x);
@@ -213,7 +217,8 @@ STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is global 
   store_halves(static_cast<uint16_t*>(p) + at, as_halves(rounded(x, t)));
 }
 
-// A group is 16 elements, the last one of a range n < 16: lanes past n are 0 on load and untouched on store.
+// A group has 16 elements; the last one of a range may have n < 16. Lanes from n on are 0 on load, unwritten
+// on store.
 STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, int64_t n) {
   if (n >= 16) return load16(p, t, at);
   F16 x = zero();
@@ -230,11 +235,11 @@ STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at, n);
   return widened(load_vector<uint2>(static_cast<const uint16_t*>(p) + at + first_lane()), t);
 }
-STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is global memory
+STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is in global memory.
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
   store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
 }
-// What is stored as it was loaded.
+// For numbers that are stored as they were loaded.
 STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, Whole n) {
   if (t == DType::f32) return load_group(p, t, at, n);
   return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at, n), t);
@@ -248,11 +253,11 @@ STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, int64_t n) {
   if (t == DType::f32 || n < 16) store_group(p, t, at, x, n);
   else store_halves(static_cast<uint16_t*>(p) + at, rounded_as_copied(x, t));
 }
-// Whether all whole groups at multiples of `step` elements from p may be accessed as Whole. Null: yes.
+// Whether all whole groups at multiples of `step` elements from p may be accessed as Whole. True for null.
 inline bool vectors_at(const void* p, DType t, int64_t step = 16) {
   return step % 4 == 0 && reinterpret_cast<uintptr_t>(p) % (t == DType::f32 ? 16 : 8) == 0;
 }
-// body(at, n) for the groups of [begin, end): one after the other, by one quad.
+// body(at, n) for the groups of [begin, end), in order, by one quad.
 template <class Body>
 STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
   int64_t at = begin;
@@ -260,18 +265,20 @@ STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
   if (at < end) body(at, end - at);
 }
 
-// A number that others are divided by: below 2^31 by a multiplication (Granlund and Montgomery, "Division by invariant integers using
-// multiplication", 1994). A division as such is some 30 instructions.
+// A divisor for many numbers below 2^31, by multiplication (Granlund and Montgomery, "Division by invariant
+// integers using multiplication", 1994). A division takes about 30 instructions.
 struct Divisor { int64_t number; uint32_t factor; int shift; };
-inline Divisor divisor_of(int64_t number) {   // above 0
+inline Divisor divisor_of(int64_t number) {   // number > 0.
   int shift = 31;
-  while (shift < 62 && (int64_t{1} << (shift - 31)) < number) ++shift;   // factor = 2^shift / number, rounded up, has 32 bits at most
+  // factor = 2^shift / number, rounded up, fits into 32 bits.
+  while (shift < 62 && (int64_t{1} << (shift - 31)) < number) ++shift;
   return {number, number < int64_t{1} << 31 ? static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(number) - 1) / static_cast<uint64_t>(number)) : 0, shift};
 }
-STW_DEVICE int quotient(int x, const Divisor& by) { return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(x)) * by.factor >> by.shift); }   // x not below 0
+// x >= 0.
+STW_DEVICE int quotient(int x, const Divisor& by) { return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(x)) * by.factor >> by.shift); }
 STW_DEVICE int64_t quotient(int64_t x, const Divisor& by) { return x < int64_t{1} << 31 ? quotient(static_cast<int>(x), by) : x / by.number; }
 
-// ---- how a grid shares its work out
+// ---- distribution of work over a grid
 inline constexpr int block_threads = 256;
 inline constexpr int64_t block_quads = block_threads / quad;
 
@@ -279,7 +286,8 @@ inline int blocks_for(int64_t tasks, int64_t tasks_of_block) {
   const int64_t blocks = ceil_div(tasks, tasks_of_block);
   return static_cast<int>(blocks < 1 ? 1 : blocks > largest_blocks ? largest_blocks : blocks);
 }
-// body(task) for tasks [0, tasks), of rows or of groups: a quad a task, neighbouring quads take neighbouring ones.
+// body(task) for tasks [0, tasks), which are rows or groups. A quad takes a task; adjacent quads take
+// adjacent tasks.
 template <class Body>
 STW_DEVICE void for_tasks_of_grid(int64_t tasks, const Body& body) {
   const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
@@ -290,7 +298,7 @@ template <class Body>
 STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
   for_tasks_of_grid(ceil_div(count, 16), [&](int64_t task) { body(task * 16, min(static_cast<int64_t>(16), count - task * 16)); });
 }
-// The same for those of [begin, end), by one block.
+// The same for the groups of [begin, end), by one block.
 template <class Body>
 STW_DEVICE void for_groups_of_block(int64_t begin, int64_t end, const Body& body) {
   for (int64_t at = begin + threadIdx.x / quad * 16; at < end; at += blockDim.x / quad * 16) body(at, min(static_cast<int64_t>(16), end - at));

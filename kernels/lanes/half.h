@@ -1,10 +1,10 @@
-// Storage in 16 bits, one number at a time: bit for bit what x86 and ARM do in hardware. Included by simd.h and by
-// gpu_lanes.h, where bits_of and float_of are known.
+// 16-bit storage types, one number at a time, with the bits that x86 and ARM hardware give. simd.h and
+// gpu_lanes.h include it after they define bits_of and float_of.
 #pragma once
 
 namespace stw::kernels::STW_ISA {
 
-// bf16: nearest, ties to even; NaN stays NaN.
+// bf16: to nearest, ties to even. NaN stays NaN.
 STW_INLINE float from_bf16(uint16_t h) { return float_of((uint32_t)h << 16); }
 STW_INLINE uint16_t to_bf16(float x) {
   uint32_t u = bits_of(x);
@@ -12,8 +12,8 @@ STW_INLINE uint16_t to_bf16(float x) {
   return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-// f16, IEEE binary16 (not F16, the 16 lanes): exact to fp32; back to nearest, ties to even, infinity from 65520 on,
-// subnormals kept. A NaN stays one, quiet, with what fits of its payload.
+// f16: IEEE binary16 (not F16, the 16 lanes). Exact to fp32. Back to nearest, ties to even, infinity from
+// 65520 on, subnormals kept. A NaN stays a quiet NaN with the part of its payload that fits.
 STW_INLINE float from_f16(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, bits = (uint32_t)(h & 0x7fffu) << 13;
   const uint32_t subnormal = bits_of((float)(int32_t)(h & 0x3ffu) * 0x1p-24f);

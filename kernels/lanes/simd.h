@@ -1,9 +1,10 @@
-// Sixteen lanes of fp32 on every instruction set: the reason why all CPU kernels give the same bits everywhere.
+// Sixteen lanes of fp32 on every instruction set. They are the reason why all CPU kernels give the same bits.
 //
-// A kernel is written once over `F16` (16 lanes, whatever the register width) and compiled once per instruction set, in
-// a namespace of its own (STW_ISA). Lane-wise operations round alike on all of them; `fma` is always fused; a sum over
-// lanes folds 16 → 8 → 4 → 2 → 1 (`fold`). Nothing here or in a kernel may use templates of the standard library: a
-// function compiled for AVX-512 must never be the one the linker keeps for everybody.
+// A kernel is written once over `F16` (16 lanes, whatever the register width) and compiled once for each
+// instruction set, in a namespace of its own (STW_ISA). Lane-wise operations round alike on all sets, `fma`
+// is always fused, and a sum over lanes folds 16 → 8 → 4 → 2 → 1 (`fold`). Neither this file nor a kernel may
+// use templates of the standard library: the linker keeps one copy of an instance, and a copy compiled for
+// AVX-512 must not run on other processors.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "kernels/contract/kernels.h"
 
 #if defined(STW_ISA_AVX512)
-#if defined(__GNUC__) && !defined(__clang__)  // GCC 12 warns of its own _mm512_undefined_*
+#if defined(__GNUC__) && !defined(__clang__)  // GCC 12 warns about its own _mm512_undefined_*.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -31,7 +32,8 @@
 #define STW_ISA scalar
 #endif
 
-#if defined(STW_ISA_SCALAR_CALLS)   // instrumented, sixteen lanes inlined everywhere take minutes to compile
+// With instrumentation, inlining sixteen lanes everywhere would take minutes.
+#if defined(STW_ISA_SCALAR_CALLS)
 #define STW_INLINE static inline __attribute__((unused))
 #else
 #define STW_INLINE static inline __attribute__((always_inline, unused))
@@ -69,14 +71,15 @@ STW_INLINE F16 fma(F16 a, F16 b, F16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)
 STW_INLINE F16 maximum(F16 a, F16 b) { return {_mm512_max_ps(a.v, b.v)}; }  // a > b ? a : b
 STW_INLINE F16 minimum(F16 a, F16 b) { return {_mm512_min_ps(a.v, b.v)}; }  // a < b ? a : b
 STW_INLINE F16 round_even(F16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-STW_INLINE F16 scale_by_power(F16 a, F16 n) {  // a · 2^n, n whole, 2^n normal
+STW_INLINE F16 scale_by_power(F16 a, F16 n) {  // a · 2^n; n is an integer and 2^n normal.
   __m512i i = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127)), 23);
   return {_mm512_mul_ps(a.v, _mm512_castsi512_ps(i))};
 }
 STW_INLINE F16 select_less(F16 a, F16 b, F16 yes, F16 no) {  // a < b ? yes : no
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
 }
-STW_INLINE F16 split_exponent(F16 a, F16* exponent) {  // a = m · 2^exponent, returns m in [2/3, 4/3); a normal, above 0
+// a = m · 2^exponent, returns m in [2/3, 4/3); a is normal and above 0.
+STW_INLINE F16 split_exponent(F16 a, F16* exponent) {
   __m512i i = _mm512_castps_si512(a.v);
   __m512i e = _mm512_srai_epi32(_mm512_sub_epi32(i, _mm512_set1_epi32(0x3f2aaaab)), 23);
   exponent->v = _mm512_cvtepi32_ps(e);
@@ -138,7 +141,7 @@ STW_INLINE F16 load_bf16(const uint16_t* p) {
   __m256i hi = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)(p + 8)));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(hi, 16))};
 }
-STW_INLINE __m256i to_bf16_8(__m256 x) {  // in the lower halves of 8 words
+STW_INLINE __m256i to_bf16_8(__m256 x) {  // In the lower halves of 8 words.
   const __m256i u = _mm256_castps_si256(x), high = _mm256_srli_epi32(u, 16);
   const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
   const __m256i nearest = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
@@ -146,7 +149,7 @@ STW_INLINE __m256i to_bf16_8(__m256 x) {  // in the lower halves of 8 words
   return _mm256_blendv_epi8(nearest, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 STW_INLINE void store_bf16(uint16_t* p, F16 x) {
-  const __m256i mixed = _mm256_packus_epi32(to_bf16_8(x.a), to_bf16_8(x.b));   // quarters 0, 2, 1, 3
+  const __m256i mixed = _mm256_packus_epi32(to_bf16_8(x.a), to_bf16_8(x.b));   // Quarters 0, 2, 1, 3.
   _mm256_storeu_si256((__m256i*)p, _mm256_permute4x64_epi64(mixed, 0xd8));
 }
 STW_INLINE F16 load_f16(const uint16_t* p) {
@@ -216,7 +219,7 @@ STW_INLINE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(__builtin_fmaf(x.f[i], y.f[i
 STW_INLINE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 round_even(F16 x) { STW_LANES(__builtin_rintf(x.f[i])); }
-// Where n is not a number x is none either.
+// NaN becomes 0. x is NaN too then, and so is the product.
 STW_INLINE int32_t whole(float n) { return n == n ? (int32_t)n : 0; }
 STW_INLINE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23)); }
 STW_INLINE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
@@ -238,7 +241,7 @@ STW_INLINE void store_f16(uint16_t* p, F16 x) { for (int i = 0; i < 16; ++i) p[i
 #endif
 
 STW_INLINE F16 zero() { return splat(0.0f); }
-// The first n of 16 lanes; the others are 0 on load and untouched on store.
+// The first n of 16 lanes. The others are 0 on load, unwritten on store.
 STW_INLINE F16 load_some(const float* p, int64_t n) {
   float f[16] = {0};
   memcpy(f, p, (size_t)n * 4);
@@ -256,7 +259,7 @@ STW_INLINE F16 first_lanes(F16 x, int64_t n) {
   store(f, x);
   return load_some(f, n);
 }
-// 16 → 8 → 4 → 2 → 1: lane i meets lane i + 8, then i + 4, i + 2, i + 1.
+// 16 → 8 → 4 → 2 → 1: lane i is added to lane i + 8, then i + 4, i + 2, i + 1.
 STW_INLINE float fold(F16 x) {
   float f[16];
   store(f, x);
@@ -272,7 +275,7 @@ STW_INLINE float fold_maximum(F16 x) {
   return f[0];
 }
 
-// Element access that knows the storage type: `at` counts elements.
+// Element access by storage type; `at` counts elements.
 STW_INLINE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
 STW_INLINE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load((const float*)p + at);
@@ -303,7 +306,8 @@ STW_INLINE void store16_some(void* p, DType t, int64_t at, F16 x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) store1(p, t, at + i, f[i]);
 }
 
-// body(tag) with the storage type as a constant, tag.dtype: for loops that are not to ask for it in every turn.
+// Calls body(tag) with the storage type as the constant tag.dtype, for loops that must not test it in every
+// iteration.
 template <DType t> struct Stored { static constexpr DType dtype = t; };
 template <class Body> STW_INLINE void with_dtype(DType t, const Body& body) {
   switch (t) {
@@ -313,7 +317,7 @@ template <class Body> STW_INLINE void with_dtype(DType t, const Body& body) {
   }
 }
 
-// Runs body(index, thread) for every index in [0, tasks); on the calling thread alone where there is just one task.
+// Runs body(index, thread) for every index in [0, tasks); on the calling thread if there is only one task.
 template <class Body>
 STW_INLINE void parallel_for(const Launch& launch, int64_t tasks, const Body& body) {
   if (tasks <= 1 || launch.parallel == nullptr || launch.parallel->threads <= 1) {

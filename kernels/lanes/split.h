@@ -1,14 +1,15 @@
-// How element-wise work is cut into tasks. Elements (and rows) do not depend on each other here, so the cut, unlike the
-// tiles of a reduction, never changes a bit: it only has to keep a task larger than the price of waking a thread.
+// How element-wise work is cut into tasks. Elements and rows are independent here, so the cut changes no bit,
+// unlike the tiles of a reduction. It only has to keep a task larger than the cost of waking a thread.
 #pragma once
 #include "kernels/lanes/simd.h"
 
 namespace stw::kernels::STW_ISA {
 
-inline constexpr int64_t serial_elements = 4096;   // not worth a thread below
-inline constexpr int64_t task_elements = 4096;     // of a task; a multiple of 256, the block of 8-bit states
+inline constexpr int64_t serial_elements = 4096;   // A smaller amount is not worth a thread.
+// Elements of a task: a multiple of 256, the block of 8-bit states.
+inline constexpr int64_t task_elements = 4096;
 
-// body(begin, end) over ranges that cover [0, count); every `begin` is a multiple of task_elements.
+// body(begin, end) for ranges that cover [0, count). Every `begin` is a multiple of task_elements.
 template <class Body>
 STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& body) {
   if (count <= serial_elements) {
@@ -20,8 +21,8 @@ STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& bo
   });
 }
 
-// body(args, begin, end, task) over ranges that cover every member's [0, count) as for_elements does, all of them side by side;
-// `task` numbers the ranges of the whole list.
+// body(args, begin, end, task) for ranges that cover [0, count) of every entry of the list, as in
+// for_elements. `task` numbers the ranges of the whole list. All ranges run in parallel.
 template <class Args, class Body>
 STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, const Body& body) {
   int64_t tasks = 0, elements = 0;
@@ -36,7 +37,7 @@ STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, co
   for (int64_t task = 0; task < tasks; ++task) run_task(task, 0);
 }
 
-// The same for rows of `elements` elements of work each.
+// The same for rows; each row is `elements` elements of work.
 template <class Body>
 STW_INLINE void for_rows(const Launch& launch, int64_t rows, int64_t elements, const Body& body) {
   if (rows * elements <= serial_elements) {
@@ -49,7 +50,8 @@ STW_INLINE void for_rows(const Launch& launch, int64_t rows, int64_t elements, c
   });
 }
 
-// A group is 16 elements, the last one of a range n < 16: lanes past n are 0 on load and untouched on store.
+// A group has 16 elements; the last one of a range may have n < 16. Lanes from n on are 0 on load, unwritten
+// on store.
 STW_INLINE F16 load_group(const void* p, DType t, int64_t at, int64_t n) {
   return n == 16 ? load16(p, t, at) : load16_some(p, t, at, n);
 }
@@ -63,7 +65,7 @@ STW_INLINE void for_groups(int64_t begin, int64_t end, const Body& body) {
   for (; at + 16 <= end; at += 16) body(at, (int64_t)16);
   if (at < end) body(at, end - at);
 }
-// Elements [begin, end) of x to the same places of y.
+// Copies elements [begin, end) of x to the same places of y.
 template <class From>
 STW_INLINE void copy_elements(const From& x, const Matrix& y, int64_t begin, int64_t end) {
   for_groups(begin, end, [&](int64_t at, int64_t n) { store_group(y.data, y.dtype, at, load_group(x.data, x.dtype, at, n), n); });

@@ -1,5 +1,5 @@
-// Which tables this build has and this processor runs. Compiled once, for the baseline instruction set. The build
-// defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON where it compiled the kernels for them.
+// The tables that this build has and this processor runs. Compiled once, for the baseline instruction set.
+// The build defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON if it compiled the kernels for them.
 #include <initializer_list>
 
 #ifdef STW_HAVE_AVX2
@@ -22,12 +22,12 @@ namespace neon { extern const Table table; }
 #endif
 
 #ifdef STW_HAVE_AVX2
-// Conversion of fp16, which clang 14 does not know by name.
+// Conversion of fp16. clang 14 has no name for it.
 static bool has_f16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
-// What every table for AVX needs.
+// Required by every table for AVX.
 static bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
 #endif
 
@@ -45,7 +45,7 @@ const Table* cpu_table(Isa isa) {
           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512::table;
 #endif
       return nullptr;
-    case Isa::neon:  // part of the baseline wherever the build has it
+    case Isa::neon:  // Part of the baseline of every build that has it.
 #ifdef STW_HAVE_NEON
       return &neon::table;
 #else

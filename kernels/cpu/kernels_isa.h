@@ -1,5 +1,5 @@
-// Declares every kernel in the namespace of the instruction set that this file is compiled for. Each kernel's file
-// includes it, so that a definition that disagrees with kernels.h does not compile.
+// Declares every kernel in the namespace of the instruction set for which this file is compiled. Every kernel
+// file includes it, so the compiler finds a definition that disagrees with kernels.h.
 #pragma once
 #include <assert.h>
 
@@ -13,6 +13,6 @@ STW_KERNELS(STW_KERNEL_DECLARATION)
 extern const Table table;
 }  // namespace stw::kernels::STW_ISA
 
-// The launch of a kernel brings the scratch memory that its workspace function asks for.
+// Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) \
   assert(launch.workspace_bytes >= kernel##_workspace(args, launch.parallel->threads))

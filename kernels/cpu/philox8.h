@@ -1,5 +1,6 @@
-// Eight blocks of random numbers side by side (common/philox.h). A word takes a lane of 64 bits whose upper half holds anything:
-// so a product of 32 by 32 bits is one instruction, and both of its halves are used where they lie.
+// Eight blocks of random numbers at a time (common/philox.h). A word takes a lane of 64 bits; the upper half
+// of the lane holds anything. So a product of 32 by 32 bits is one instruction, and both halves of its result
+// are used in place.
 #pragma once
 #include "kernels/common/philox.h"
 
@@ -38,8 +39,8 @@ STW_INLINE Words8 joined_words(Words8 low, Words8 high) { STW_WORDS((low.w[i] & 
 #undef STW_WORDS
 #endif
 
-// Of the blocks with the counter's first words first, first + 1, …: pairs[2·b] has words 0 and 1 of block b, the first one in the
-// lower half, pairs[2·b + 1] words 2 and 3.
+// The blocks whose counters have the first words first, first + 1, …: pairs[2·b] holds words 0 and 1 of block
+// b, with word 0 in the lower half, and pairs[2·b + 1] holds words 2 and 3.
 STW_INLINE void philox8(uint32_t first, const Philox4& counter, uint64_t seed, uint64_t (&pairs)[16]) {
   const Words8 m0 = splat_word(0xD2511F53u), m1 = splat_word(0xCD9E8D57u);
   uint64_t low[8], high[8];
@@ -61,7 +62,7 @@ STW_INLINE void philox8(uint32_t first, const Philox4& counter, uint64_t seed, u
   }
 }
 
-// The factors of elements [first, first + count), `first` any, written to `factors`, which has room for
+// Writes the factors of elements [first, first + count), for any `first`. `factors` has room for
 // round_up(count, 32) + 32 values.
 STW_INLINE void dropout_factors(const Dropout& d, int64_t first, int64_t count, float* factors) {
   const int64_t skipped = first % 4;

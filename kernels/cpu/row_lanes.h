@@ -1,10 +1,10 @@
-// Sixteen columns of a row, of which the last group may be shorter.
+// Sixteen columns of a row; the last group of a row may be shorter.
 #pragma once
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {
 
-// Lanes past the row's end are `past_end`.
+// Lanes after the end of the row are `past_end`.
 template <DType dtype> STW_INLINE F16 load_lanes(const void* p, int64_t at, int64_t lanes, float past_end) {
   if (lanes >= 16) return load16(p, dtype, at);
   float f[16];
@@ -16,8 +16,9 @@ template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t 
   else store16_some(p, dtype, at, x, lanes);
 }
 
-// Σ x over columns [at, at + count), where group(column, lanes) gives sixteen of x. It has 64 lanes: they add up loss_columns columns at once,
-// and the results lane by lane; at the end they are folded pairwise.
+// Σ x over columns [at, at + count); group(column, lanes) gives sixteen values of x. The sum has 64 lanes.
+// They add up loss_columns columns at a time, then the results, lane by lane; in the end they are folded
+// pairwise.
 template <class Group> STW_INLINE float sum_of_columns(int64_t at, int64_t count, const Group& group) {
   F16 totals[4];
   for (int i = 0; i < 4; ++i) totals[i] = zero();

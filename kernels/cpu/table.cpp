@@ -1,4 +1,4 @@
-// The kernels of one instruction set as a table. A kernel that is missing does not link.
+// The kernels of one instruction set as a table. A missing kernel does not link.
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {

@@ -1,5 +1,5 @@
-// Attention over whole samples. A task is one chunk of queries of one head of one sample; nothing is shared between
-// tasks, so neither threads nor the batch can change a bit.
+// Attention over whole samples. A task is one chunk of queries of one head of one sample. Tasks share
+// nothing, so neither threads nor the batch can change a bit.
 #include "kernels/cpu/attention/attention_forward.h"
 #include "kernels/cpu/kernels_isa.h"
 
@@ -13,7 +13,8 @@ void attention(const Launch& launch, const AttentionArgs& args) {
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
   const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
-  // Late chunks see the most keys where the mask is causal: they go first, so that no thread ends alone with one.
+  // In causal attention, late chunks see the most keys. They go first, so that no thread ends alone with a
+  // long one.
   parallel_for(launch, args.samples * args.query_heads * chunks, [&](int64_t index, int thread) {
     const int64_t chunk = chunks - 1 - index / (args.samples * args.query_heads);
     const int64_t sample = index % (args.samples * args.query_heads) / args.query_heads;

@@ -1,5 +1,5 @@
-// Attention of new tokens over a cache. The chunks are those of `attention`, moved to the position: a row gets the bits
-// that it would get in the whole sequence.
+// Attention of new tokens over a cache. The chunks are those of `attention`, shifted by the position, so a
+// row gets the bits that it would get in the whole sequence.
 #include "kernels/cpu/attention/attention_forward.h"
 #include "kernels/cpu/kernels_isa.h"
 

@@ -1,8 +1,10 @@
-// Attention of one chunk of queries of one head over all its keys, with the running maximum and sum of Milakov and
-// Gimelshein, "Online normalizer calculation for softmax" (2018), blocked as in Dao et al., "FlashAttention" (2022): no
-// tensor of all scores exists. Shared by `attention` and `attention_cached`, whose rows must agree bit for bit.
+// Attention of one chunk of queries of one head over all its keys. It uses the running maximum and sum of
+// Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018), in blocks as in Dao et al.,
+// "FlashAttention" (2022), so no tensor of all scores exists. `attention` and `attention_cached` share this
+// code because their rows must agree bit for bit.
 //
-// Sum of a row: 16 lanes, each a serial sum over the blocks (rescaled when the maximum grows), one fold at the end.
+// The sum of a row has 16 lanes. Each is a serial sum over the blocks, rescaled when the maximum grows. One
+// fold at the end adds the lanes.
 #pragma once
 #include "kernels/cpu/attention/attention_tile.h"
 #include "kernels/common/math.h"
@@ -11,7 +13,7 @@
 
 namespace stw::kernels {
 
-// One thread's scratch memory. Chunks are never longer than `chunk` rows.
+// One thread's scratch memory. A chunk has at most `chunk` rows.
 struct ForwardWorkspace {
   int64_t chunk;
   float *queries, *turned_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
@@ -36,22 +38,24 @@ namespace STW_ISA {
 
 struct HeadAttention {
   HeadRows queries, keys, values;
-  int64_t query_rows;           // rows of the head; the dropout's element count
+  int64_t query_rows;           // Rows of the head, and of the dropout's element count.
   int64_t head_dim;
   float scale;
   ScoreRule rule;
-  const Dropout* dropout;       // or null
-  int64_t dropout_first;        // element of (query row 0, key 0)
+  const Dropout* dropout;       // Or null.
+  int64_t dropout_first;        // Element of (query row 0, key 0).
   Matrix out;
   int64_t out_at, out_stride;
-  float* lse;                   // (query_rows), or null
+  float* lse;                   // (query_rows), or null.
 };
 
-// Scores of `rows` rows of one document against one block of keys, then their exponentials in place, then outputs +=
-// scores · values. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
-// `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
-// none before `start`, the first one that the group's first row sees. `first`: the rows have seen no block yet. Where there is a
-// window a row may see nothing of it: its exponentials are 0, and so are its sums until it does.
+// For `rows` rows of one document and one block of keys: the scores, their exponentials in place, and outputs
+// += scores · values. Rows of two documents never share a product: the zeros of a mask would not stop a NaN
+// of the other document.
+//
+// `row` counts from the first row of the chunk. The last row of the group sees `visible` keys of this block;
+// the first row sees no key before `start`. `first`: this is the first block that the rows see. With a
+// window, a row may see no key of the block; its exponentials and sums are 0 until it sees one.
 static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
                                 int64_t rows, int64_t key_first, int64_t visible, int64_t start) {
   const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
@@ -76,7 +80,8 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
     const float found = fold_maximum(largest);
     now[r] = found > before[r] ? found : before[r];
     maxima[r] = now[r];
-    if (before[r] == -infinity && unseen >= seen) now[r] = 0;   // it has seen nothing so far: -inf less itself is no number
+    // The row has seen no key yet: -inf - -inf would be NaN.
+    if (before[r] == -infinity && unseen >= seen) now[r] = 0;
   }
   for (int64_t r = rows; r < 32; ++r) before[r] = now[r] = 0;
   for (int i = 0; i < 32; i += 16) store(w.rescale + i, exp(sub(load(before + i), load(now + i))));

@@ -5,13 +5,13 @@
 namespace stw::kernels {
 
 struct GradientWorkspace {
-  float *queries, *douts;                    // one block of queries, rows
-  float *keys, *turned_keys, *turned_values; // one block of keys
-  float *probabilities, *dscores;            // query_block × key_block
+  float *queries, *douts;                    // Rows of one block of queries.
+  float *keys, *turned_keys, *turned_values; // One block of keys.
+  float *probabilities, *dscores;            // query_block × key_block.
   float *factors;
-  float *dot;                                // (rows_per_sample): rows of dout · out
-  float *dqueries;                           // (rows_per_sample) rows: one query head
-  float *dkeys, *dvalues;                    // one block of keys, or all rows where several query heads share them
+  float *dot;                                // (rows_per_sample): dout · out of each row.
+  float *dqueries;                           // (rows_per_sample) rows of one query head.
+  float *dkeys, *dvalues;  // One block of keys, or all rows if several query heads share keys.
 };
 STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, GradientWorkspace* w) {
   Carver carver{memory, 0};

@@ -1,28 +1,29 @@
-// The small matrix product inside attention, its blocks and its packed layouts.
+// The small matrix product of attention, its blocks and its packed layouts.
 //
-// Blocks are fixed: 64 keys, counted from the sequence's first; so a row's arithmetic depends neither on the other rows
-// nor on how queries are grouped, and a cached step repeats the bits of the whole sequence. Operands are packed in fp32
-// with rows of an odd number of cache lines, which spreads a column over all sets of the cache:
+// Blocks are fixed: 64 keys, counted from the first key of the sequence. So the arithmetic of a row depends
+// neither on other rows nor on the grouping of queries, and a step with a cache repeats the bits of the whole
+// sequence. Operands are packed in fp32. Their rows have an odd number of cache lines, which spreads a column
+// over all sets of the cache:
 //
-//   rows    (rows, row_stride(head_dim))     queries, keys, values, output gradients
-//   turned  (head_dim, turned_stride)        keys or values of one block, a key a lane
-//   scores  (rows, turned_stride)            one block of keys wide
+//   rows        (rows, row_stride(head_dim))     queries, keys, values, output gradients
+//   transposed  (head_dim, turned_stride)        keys or values of one block, one key a lane
+//   scores      (rows, turned_stride)            as wide as one block of keys
 #pragma once
 #include "kernels/cpu/product/gemm_panel.h"
 
 namespace stw::kernels {
 
 inline constexpr int64_t key_block = 64;
-inline constexpr int64_t query_block = 64;      // of the gradient
-inline constexpr int64_t query_group = 24;      // forward: rows whose scores exist at a time
-inline constexpr int64_t query_chunk = 192;     // forward: rows that share a packed block of keys; a task
+inline constexpr int64_t query_block = 64;      // Gradient.
+inline constexpr int64_t query_group = 24;      // Forward: rows whose scores exist at a time.
+inline constexpr int64_t query_chunk = 192;     // Forward: rows that share a packed block of keys; a task.
 inline constexpr int64_t turned_stride = key_block + 16;
 
 STW_INLINE int64_t panels_of(int64_t columns) { return (columns + 15) / 16; }
-// An odd number of 16-float lines that holds head_dim.
+// An odd number of lines of 16 floats that holds head_dim.
 STW_INLINE int64_t row_stride(int64_t head_dim) { return (panels_of(head_dim) | 1) * 16; }
 
-// Hands out consecutive pieces of a workspace, or only counts their bytes where there is no memory yet.
+// Hands out consecutive pieces of a workspace. With null memory, it only counts their bytes.
 struct Carver {
   char* memory;
   int64_t bytes;
@@ -42,8 +43,8 @@ inline constexpr int tile_panels = 1;
 #endif
 inline constexpr int attention_tile_rows = 6;
 
-// c (R, 16·P) = (accumulate ? c : +0) + a·b: one chain per element. `turned`: element (row, k) of a lies at
-// a[k·lda + row], otherwise at a[row·lda + k].
+// c (R, 16·P) = (accumulate ? c : +0) + a·b, one chain an element. Element (row, k) of a is at a[k·lda + row]
+// if `turned`, else at a[row·lda + k].
 template <int R, int P, bool turned>
 STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
                                int64_t ldc, bool accumulate) {
@@ -99,14 +100,14 @@ static inline void attention_product(int64_t rows, int64_t panels, int64_t depth
     attention_columns<1, turned>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
 }
 
-// A head's rows inside a larger row-major matrix: row r of the head starts at element `at` + r·stride.
+// A head's rows in a larger row-major matrix: row r of the head starts at element `at` + r·stride.
 struct HeadRows {
   const void* data;
   DType dtype;
   int64_t at, stride;
 };
 
-// Rows [first, first + count) times `factor`, lanes past head_dim 0.
+// Packs rows [first, first + count) times `factor`. Lanes from head_dim on become 0.
 STW_INLINE void pack_rows(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float factor,
                           float* to) {
   const int64_t ld = row_stride(head_dim);
@@ -126,7 +127,7 @@ STW_INLINE void unpack_row(const float* from, float factor, int64_t head_dim, Ma
     else store16_some(to.data, to.dtype, at + d, x, head_dim - d);
   }
 }
-// Rows [first, first + count) become lanes; lanes past the last hold anything.
+// Packs rows [first, first + count) as lanes. Further lanes hold anything.
 STW_INLINE void pack_turned(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float* to) {
   const void* data = (const char*)from.data + (from.at + first * from.stride) * element_bytes(from.dtype);
   with_dtype(from.dtype, [&](auto stored) {

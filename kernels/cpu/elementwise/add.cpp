@@ -1,4 +1,5 @@
-// y = a + b, the residual connection: bound by memory traffic, so each operand is read once and y may be either.
+// y = a + b, the residual connection. Bound by memory traffic: each operand is read once. y may be either
+// operand.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 

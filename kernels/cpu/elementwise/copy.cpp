@@ -1,11 +1,11 @@
-// Bytes from one place to another: what lies in host memory comes to the arena and goes back.
+// Copies bytes between host memory and the arena.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
 namespace stw::kernels::STW_ISA {
 
 void copy(const Launch& launch, const CopyArgs& args) {
-  constexpr int64_t task_bytes = 256 * 1024;  // as in fill
+  constexpr int64_t task_bytes = 256 * 1024;  // As in fill.
   int64_t bytes = (int64_t)args.bytes;
   parallel_for(launch, ceil_div(bytes, task_bytes), [&](int64_t task, int) {
     int64_t begin = task * task_bytes;

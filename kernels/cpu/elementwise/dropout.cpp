@@ -1,5 +1,5 @@
-// Inverted dropout, forward and backward in one: the mask is drawn again from the counters of philox.h instead of being
-// kept, so it costs no memory and does not depend on how the batch was cut.
+// Inverted dropout, forward and backward. The mask is not kept but drawn again from the counters of philox.h,
+// so it costs no memory and does not depend on how the batch was cut.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/philox8.h"
 #include "kernels/lanes/split.h"
@@ -8,8 +8,8 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-// Elements [begin, end) of one sample, which starts at `base`. A factor of 0 selects 0 rather than multiplying: a
-// dropped element is dropped also where it is not finite.
+// Elements [begin, end) of one sample, which starts at `base`. A factor of 0 selects 0 instead of
+// multiplying, so that a dropped element becomes 0 even if it is not finite.
 void drop(const DropoutArgs& args, const Dropout& dropout, int64_t base, int64_t begin, int64_t end) {
   constexpr int64_t batch = 256;
   float factors[batch + 32];
@@ -37,7 +37,7 @@ void dropout(const Launch& launch, const DropoutArgs& args) {
     });
     return;
   }
-  // Tasks are cut inside samples, because the numbers are counted inside samples.
+  // A task lies within one sample because the random numbers are counted within samples.
   bool serial = args.samples * args.per_sample <= serial_elements;
   int64_t step = serial ? max(1, args.per_sample) : task_elements;
   int64_t per_sample = ceil_div(args.per_sample, step);

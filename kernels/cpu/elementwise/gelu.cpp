@@ -1,4 +1,4 @@
-// Activations and their gradients, element by element (gelu_form.h has the formulas).
+// Activations and their gradients, element by element. gelu_form.h has the formulas.
 #include "kernels/common/gelu_form.h"
 #include "kernels/cpu/kernels_isa.h"
 

@@ -1,5 +1,6 @@
-// Rotary positions (Su et al., "RoFormer"), in the layout of Hugging Face's `rotate_half`: element i of a head is paired
-// with element i + turned / 2. The backward pass is the rotation by the opposite angle, hence the same function.
+// Rotary positions (Su et al., "RoFormer") in the layout of Hugging Face's `rotate_half`: element i of a head
+// is paired with element i + turned / 2. The backward pass is the rotation by the negative angle, hence the
+// same function.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 

@@ -1,4 +1,4 @@
-// y = factor·x: bound by memory traffic; y may be x.
+// y = factor·x. Bound by memory traffic. y may be x.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 

@@ -1,5 +1,5 @@
-// SwiGLU and GeGLU and their gradients (swiglu_form.h, geglu_form.h). Gate and up lie side by side in a row, as the one product that makes them
-// leaves them.
+// SwiGLU, GeGLU and their gradients (swiglu_form.h, geglu_form.h). A row holds the gate, then the up
+// projection, as the one product that computes them stores them.
 #include "kernels/common/geglu_form.h"
 #include "kernels/cpu/kernels_isa.h"
 

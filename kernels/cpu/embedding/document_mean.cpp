@@ -1,5 +1,5 @@
-// Means of documents and their gradient. A task has some rows and some columns of them. Rows that begin a document read all of it, the others
-// are written alone.
+// Means of documents and their gradient. A task has some rows and some of their columns. A row that begins a
+// document reads the whole document; any other row is only written.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
@@ -7,9 +7,10 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-constexpr int64_t groups_together = 4, columns_together = 16 * groups_together;   // of a row; their sums stay in registers
+// Columns of a row whose sums stay in registers.
+constexpr int64_t groups_together = 4, columns_together = 16 * groups_together;
 
-// The mean of `count` rows from `first` on, in columns [begin, end), to row `first` of y.
+// Writes the mean of `count` rows from `first` on, in columns [begin, end), to row `first` of y.
 void store_mean(const DocumentMeanArgs& args, int64_t first, int64_t count, int64_t begin, int64_t end) {
   F16 total[groups_together], chain[groups_together];
   for (F16& sum : total) sum = zero();

@@ -1,4 +1,4 @@
-// y = table[token], plus positions[position] where the model learns positions. The table may be codes of 8 bits.
+// y = table[token], plus positions[position] if the model learns positions. The table may be 8-bit codes.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 

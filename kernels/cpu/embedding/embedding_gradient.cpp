@@ -1,12 +1,12 @@
 // table_gradient[token] += Σ dy over the rows that hold the token: a scatter, made deterministic by sorting.
 //
-// The rows are sorted by token with a stable radix sort (8 bits a pass, as many passes as the vocabulary needs), so that
-// the rows of a token stand side by side in their old order. Then every token's row of the table is a serial sum that starts
-// from the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first: a frequent token's sum
-// would be a long one otherwise. A cut of the batch between samples changes nothing. Tasks are strips of columns: the tokens
-// of a text are too uneven to share out.
+// A stable radix sort by token (8 bits a pass, as many passes as the vocabulary needs) puts the rows of a
+// token next to each other, in their old order. The rows of a token within each chain_terms rows of a sample
+// are added up from +0, and the results are added in order to the buffer. Without these chains, the sum of a
+// frequent token would be long. A cut of the batch between samples changes nothing. Tasks are strips of
+// columns, because tokens of a text are too unevenly distributed.
 //
-// Workspace: two arrays of (token, row), 8 bytes a row each; the sort swaps between them.
+// Workspace: two arrays of (token, row), each 8 bytes a row. The sort swaps between them.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
@@ -31,7 +31,7 @@ Entry* sorted_rows(const EmbeddingArgs& args, Entry* from, Entry* to) {
 }
 
 constexpr int groups = 4;
-constexpr int64_t strip = 16 * groups;  // columns
+constexpr int64_t strip = 16 * groups;  // Columns.
 
 // The end of the rows that are added up together with this one.
 int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {

@@ -1,5 +1,5 @@
-// position_gradient[p] += Σ dy over the samples' rows at position p: per position one serial chain over the samples that
-// starts from the buffer. Positions that no row has get +0, or stay where the gradient accumulates.
+// position_gradient[p] += Σ dy of the samples' rows at position p. Each position is one serial chain over the
+// samples that starts from the buffer. Positions that no row has get +0, or stay unchanged with `accumulate`.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
@@ -10,7 +10,7 @@ void position_gradient(const Launch& launch, const EmbeddingArgs& args) {
   const int64_t samples = ceil_div(args.rows, args.rows_per_sample);
   for_rows(launch, args.position_rows, features * max(1, samples), [&](int64_t begin, int64_t end) {
     for (int64_t position = begin; position < end; ++position) {
-      const int64_t first = position - start;  // the row of the first sample
+      const int64_t first = position - start;  // The row of the first sample.
       const bool present = first >= 0 && first < args.rows_per_sample;
       for_groups(0, features, [&](int64_t i, int64_t n) {
         float* buffer = args.position_gradient + position * features;

@@ -1,10 +1,11 @@
-// Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot;
-// label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row that the same passes multiply
-// with and add.
+// Token losses, log(Σ exp x) - x[target] with the maximum subtracted, and in place their gradient, softmax -
+// onehot. Label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row: the same
+// passes multiply by them and add them.
 //
-// Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the second pass.
-// A sum has 64 lanes, four vectors in turn. They add up loss_columns columns at once, and the results lane by lane, so that no
-// chain is long; at the end they are folded pairwise. With label smoothing a further pass sums the logits.
+// Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the
+// second pass. A sum has 64 lanes, in four vectors. They add up loss_columns columns at a time, then the
+// results, lane by lane, so that no chain is long; in the end they are folded pairwise. With label smoothing,
+// one more pass sums the logits.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cpu/row_lanes.h"
 
@@ -50,7 +51,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerm
     const int64_t bytes = element_bytes(dtype);
     if (args.gradient) memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
-  if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
+  if (target != ignored_target && weight != 0) {   // 0 times the row may be NaN.
     args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);
     return clear(args.vocabulary);
   }
@@ -63,7 +64,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerm
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
   STW_ASSERT_WORKSPACE(cross_entropy);
   const LossTerms terms = loss_terms(args);
-  const int64_t step = max(1, 4096 / args.vocabulary);   // rows of a task: enough work to be worth handing out
+  const int64_t step = max(1, 4096 / args.vocabulary);   // Rows of a task: enough work for a thread.
   with_dtype(args.logits.dtype, [&](auto stored) {
     constexpr DType dtype = stored.dtype;
     parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {

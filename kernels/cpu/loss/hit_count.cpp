@@ -1,4 +1,5 @@
-// How many rows have their largest logit where their target is. A row of logits was just written; few rows of a classifier have a target.
+// The number of rows whose largest logit is the target's. Serial: the logits were just written, and few rows
+// of a classifier have a target.
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {

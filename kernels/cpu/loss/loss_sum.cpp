@@ -1,5 +1,5 @@
-// Adds a micro-batch's token losses to the step's sum, sample after sample, so that the split of a global batch into
-// micro-batches leaves no trace. A few thousand numbers: serial.
+// Adds a micro-batch's token losses to the step's sum, sample after sample, so that the split of a global
+// batch into micro-batches does not affect it. Serial: a few thousand numbers.
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {

@@ -1,10 +1,11 @@
-// What the pairs of documents in a micro-batch lose, and what their tokens' gradients are multiplied with. A few thousand numbers: serial.
+// The losses of the document pairs of a micro-batch, and the weights of their tokens' gradients. Serial: a
+// few thousand numbers.
 #include "kernels/common/preference_pair.h"
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {
 
-// The row behind the document that begins with `first`.
+// The first row after the document that begins at `first`.
 static int64_t end_of_document(const PreferenceArgs& args, int64_t first, int64_t end) {
   int64_t row = first + 1;
   while (row < end && args.positions[row] != 0) ++row;

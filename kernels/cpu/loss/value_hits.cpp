@@ -1,4 +1,5 @@
-// How many rows have all their logits on the right side of 0. A row of logits was just written; few rows have values.
+// The number of rows whose logits are all on the right side of 0. Serial: the logits were just written, and
+// few rows have values.
 #include "kernels/cpu/kernels_isa.h"
 
 namespace stw::kernels::STW_ISA {

@@ -1,4 +1,4 @@
-// The loss of rows of values, a mean over a row's values, and in place its gradient. One pass: no element depends on another one.
+// The mean loss of a row's values, and in place its gradient. One pass: the elements are independent.
 #include "kernels/common/value_loss.h"
 #include "kernels/cpu/row_lanes.h"
 
@@ -12,7 +12,7 @@ template <DType dtype, ValueLoss kind> void row_of_values(const ValueLossArgs& a
     const int64_t bytes = element_bytes(dtype);
     if (args.gradient) memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
-  if (args.targets[row] == ignored_target || weight == 0) {   // 0 times what a row holds may be a NaN
+  if (args.targets[row] == ignored_target || weight == 0) {   // 0 times the row may be NaN.
     args.row_loss[row] = 0;
     return clear(0);
   }
@@ -31,7 +31,7 @@ template <DType dtype, ValueLoss kind> void row_of_values(const ValueLossArgs& a
 
 void value_loss(const Launch& launch, const ValueLossArgs& args) {
   const float factor = slope_factor(args);
-  const int64_t step = max(1, 4096 / args.count);   // rows of a task: enough work to be worth handing out
+  const int64_t step = max(1, 4096 / args.count);   // Rows of a task: enough work for a thread.
   with_dtype(args.logits.dtype, [&](auto stored) {
     constexpr DType dtype = stored.dtype;
     parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {

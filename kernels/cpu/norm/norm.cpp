@@ -1,5 +1,5 @@
-// LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b, row by row. A row is read three times (mean, variance, output) but
-// comes from memory once; it stays in the first-level cache.
+// LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b, row by row. A row is read three times (mean, variance,
+// output) but only once from memory; it stays in the first-level cache.
 #include "kernels/cpu/norm/norm_rows.h"
 
 namespace stw::kernels::STW_ISA {

@@ -1,9 +1,10 @@
 // Gradient of LayerNorm and RMSNorm. With h = (x - mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
-// First a pass over rows: the statistics, kept in the workspace, and dx. Then a pass over strips of columns for dw and
-// db: tiles of token_tile rows that start anew in every sample, summed from +0; groups of tiles, chain_terms rows, are
-// added up from +0 and then added to the buffer. A cut of the rows between samples falls between groups and changes nothing.
+// The first pass goes over rows: it keeps the statistics in the workspace and writes dx. The second pass goes
+// over strips of columns for dw and db. Tiles of token_tile rows, which restart in every sample, are summed
+// from +0. The tiles of each chain_terms rows are added up from +0, and their sum is added to the buffer. A
+// cut of the batch between samples changes nothing.
 #include "kernels/cpu/norm/norm_rows.h"
 
 namespace stw::kernels::STW_ISA {
@@ -30,7 +31,8 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
 
 void norm_gradient(const Launch& launch, const NormArgs& args) {
   STW_ASSERT_WORKSPACE(norm_gradient);
-  if (args.biases != nullptr) linear_bias_gradient(launch, *args.biases);   // dx may take the place of what it reads
+  // First: dx may overwrite its input.
+  if (args.biases != nullptr) linear_bias_gradient(launch, *args.biases);
   auto* statistics = (RowStatistics*)launch.workspace;
   for_rows(launch, args.rows, args.features, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -1,5 +1,5 @@
-// One row of a norm and of its gradient, and a strip of columns of the weight's: of whole rows (norm.cpp, norm_gradient.cpp) and
-// of heads (qk_norm.cpp, qk_norm_gradient.cpp).
+// One row of a norm and of its gradient, and a strip of columns of the weight's gradient. A row is a whole
+// row (norm.cpp, norm_gradient.cpp) or a head (qk_norm.cpp, qk_norm_gradient.cpp).
 #pragma once
 #include "kernels/common/norm_row.h"
 #include "kernels/cpu/kernels_isa.h"
@@ -19,7 +19,7 @@ STW_INLINE void normalize_row(const NormArgs& args, int64_t row) {
   });
 }
 
-// dx of a row; it may take dy's place.
+// dx of a row. It may overwrite dy.
 STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatistics statistics) {
   const int64_t base = row * args.features;
   const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd), offset = splat(args.weight_offset);
@@ -29,7 +29,7 @@ STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatist
   auto h_at = [&](int64_t i, int64_t n) {
     return mul(sub(load_group(args.x.data, args.x.dtype, base + i, n), mean), rstd);
   };
-  F16 sum = zero(), product = zero();  // lanes past the end of the row add nothing: g is 0 there
+  F16 sum = zero(), product = zero();  // Lanes after the end of the row add nothing: g is 0 there.
   for_groups(0, args.features, [&](int64_t i, int64_t n) {
     F16 g = g_at(i, n);
     sum = add(sum, g);
@@ -46,13 +46,14 @@ STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatist
   });
 }
 
-// Columns [column, column + width) of sums over rows, width <= norm_strip: they fit the registers of every instruction set.
+// Sums over rows of columns [column, column + width), width <= norm_strip. They fit the registers of every
+// instruction set.
 constexpr int norm_groups = 2;
 constexpr int64_t norm_strip = 16 * norm_groups;
 struct NormStrip { F16 sums[norm_groups]; };
 STW_INLINE int64_t strip_lanes(int64_t width, int k) { return min(16, max(0, width - 16 * k)); }
 
-// What lies in a gradient's buffer where it is to be added to, else, and where there is none, zeros.
+// The contents of a gradient buffer that is accumulated to, else zeros. Zeros too for a null buffer.
 STW_INLINE NormStrip load_strip(const float* buffer, bool accumulate, int64_t column, int64_t width) {
   NormStrip strip;
   for (int k = 0; k < norm_groups; ++k) {
@@ -66,17 +67,17 @@ STW_INLINE void store_strip(float* buffer, const NormStrip& strip, int64_t colum
     store_some(buffer + column + 16 * k, strip.sums[k], strip_lanes(width, k));
 }
 
-// The row behind the tile of tokens that begins with `row`.
+// The first row after the tile of tokens that begins at `row`.
 STW_INLINE int64_t tile_end(int64_t row, int64_t rows, int64_t rows_per_sample) {
   return min(rows, min(row + token_tile, round_up(row + 1, rows_per_sample)));
 }
 
-// Whether a group of tiles, which are added up before they are added to a gradient, ends in front of `row`: after chain_terms
-// rows of a sample, and with the sample.
+// Whether a group of tiles ends before `row`: after chain_terms rows of a sample, and at the end of the
+// sample. The tiles of a group are added up before they are added to a gradient.
 STW_INLINE bool group_ends(int64_t row, int64_t rows, int64_t rows_per_sample) {
   return row == rows || row % rows_per_sample % chain_terms == 0;
 }
-// Adds a group to the sums, and begins the next one.
+// Adds the group to the sums and clears it.
 STW_INLINE void add_group(NormStrip& sums, NormStrip& group) {
   for (int k = 0; k < norm_groups; ++k) {
     sums.sums[k] = add(sums.sums[k], group.sums[k]);
@@ -85,7 +86,8 @@ STW_INLINE void add_group(NormStrip& sums, NormStrip& group) {
 }
 STW_INLINE NormStrip empty_strip() { return load_strip(nullptr, false, 0, 0); }
 
-// dw += Σ dy·h, db += Σ dy, each sum from +0, over `count` rows: first, first + step, … with statistics[0], statistics[statistics_step], …
+// dw += Σ dy·h, db += Σ dy, each sum from +0, over `count` rows: first, first + step, …, whose statistics are
+// statistics[0], statistics[statistics_step], …
 STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int64_t count, const RowStatistics* statistics,
                          int64_t statistics_step, int64_t column, int64_t width, NormStrip& dw, NormStrip& db) {
   F16 tile_w[norm_groups], tile_b[norm_groups];
@@ -106,7 +108,7 @@ STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int6
   }
 }
 
-// body(column, width) for all strips of `features` columns; `elements` are read in all.
+// body(column, width) for all strips of `features` columns. All strips together read `elements` elements.
 template <class Body>
 STW_INLINE void for_strips(const Launch& launch, int64_t features, int64_t elements, const Body& body) {
   auto strip = [&](int64_t task, int) { body(task * norm_strip, min(norm_strip, features - task * norm_strip)); };

@@ -1,5 +1,5 @@
-// RMSNorm of every head of queries and keys, with one weight for all heads of queries and one for those of keys; values stay as
-// they are. ("Query-key normalization", Henry et al. 2020; as Qwen3 has it, before rotary positions.)
+// RMSNorm of every head of queries and keys, with one weight for all query heads and one for all key heads.
+// Values are copied. "Query-key normalization", Henry et al. 2020; before rotary positions, as in Qwen3.
 #include "kernels/cpu/norm/qk_rows.h"
 
 namespace stw::kernels::STW_ISA {

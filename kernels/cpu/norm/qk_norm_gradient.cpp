@@ -1,8 +1,10 @@
-// Gradient of the norm of queries and keys: of every head as norm_gradient has it, of values dy itself. dx may take dy's place, so it
-// comes last: a pass over rows for the statistics, kept in the workspace; one over strips of columns for the two weights; one over
-// rows for dx. The sum of a weight goes over tiles of token_tile tokens, which start anew in every sample, in each over the heads in
-// order, and of a head over its rows from +0. The tiles of chain_terms tokens are added up from +0, and then added to the buffer. A
-// cut between samples changes nothing.
+// Gradient of the norm of queries and keys. Each head is treated as in norm_gradient; for values, dx = dy. dx
+// may overwrite dy, so it comes last. The first pass goes over rows and keeps the statistics in the
+// workspace, the second over strips of columns of the two weights, the third over rows for dx.
+//
+// The sum of a weight's gradient uses tiles of token_tile tokens, which restart in every sample. In a tile,
+// the heads are taken in order, and each head is summed over its rows from +0. The tiles of each chain_terms
+// tokens are added up from +0, and their sum is added to the buffer. A cut between samples changes nothing.
 #include "kernels/cpu/norm/qk_rows.h"
 
 namespace stw::kernels::STW_ISA {
@@ -25,10 +27,10 @@ void weight_gradient(const QkNormArgs& args, const QkRows& part, float* gradient
 
 void qk_norm_gradient(const Launch& launch, const QkNormArgs& args) {
   STW_ASSERT_WORKSPACE(qk_norm_gradient);
-  auto* statistics = (RowStatistics*)launch.workspace;   // (rows, heads)
+  auto* statistics = (RowStatistics*)launch.workspace;   // (rows, heads).
   const QkRows parts[] = {query_rows(args), key_rows(args)};
   const int64_t heads = parts[0].heads + parts[1].heads, width = parts[0].step * args.head_dim, normed = heads * args.head_dim;
-  auto for_heads = [&](const auto& body) {   // body(part, row, its statistics)
+  auto for_heads = [&](const auto& body) {   // body(part, row, statistics of the row).
     for_rows(launch, args.rows, width, [&](int64_t begin, int64_t end) {
       for (int64_t token = begin; token < end; ++token)
         for (const QkRows& part : parts)

@@ -1,5 +1,6 @@
-// Queries, keys and values as rows of heads: head h of a token is row token·heads + h of a matrix that is head_dim wide. So the norm
-// of heads is that of rows (norm_rows.h), with a weight that depends on the row.
+// Queries, keys and values as rows of heads: head h of a token is row token·heads + h of a matrix with
+// head_dim columns. So the norm of heads is the norm of rows (norm_rows.h), with a weight that depends on the
+// row.
 #pragma once
 #include <initializer_list>
 
@@ -9,7 +10,7 @@ namespace stw::kernels::STW_ISA {
 
 struct QkRows {
   NormArgs norm;
-  int64_t heads, first, step;   // of a token: how many, the first one's place; from a token to the next
+  int64_t heads, first, step;   // Of a token: number of heads and place of the first; step to the next token.
   int64_t row(int64_t token, int64_t head) const { return token * step + first + head; }
 };
 

@@ -1,5 +1,5 @@
-// y = base + low·Wᵀ, part by part: chains over the rank are added to the base in fp32, with one rounding at the end.
-// Columns of y that no part has are the base's.
+// y = base + low·Wᵀ, part by part: chains over the rank are added to the base in fp32, and the result is
+// rounded once. Columns of y outside all parts are the base's.
 #include "kernels/cpu/product/adapter_tiles.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"

@@ -1,4 +1,5 @@
-// How the kernels of adapters divide their outputs among threads (linear_tiles.h): what they share with their workspaces.
+// How the adapter kernels divide their outputs among threads (linear_tiles.h). The workspace formulas use it
+// too.
 #pragma once
 #include "kernels/cpu/product/linear_tiles.h"
 

@@ -1,5 +1,5 @@
-// dW += dyᵀ·low, part by part: chains of chain_terms rows, which begin anew in every sample, are added to the buffer one after the
-// other, so that a batch may be cut between two chains without a change of a bit.
+// dW += dyᵀ·low, part by part: chains of chain_terms rows, which restart in every sample, are added in order
+// to the buffer. So a cut of the batch between two chains changes no bit.
 #include "kernels/cpu/product/adapter_tiles.h"
 #include "kernels/cpu/kernels_isa.h"
 

@@ -1,5 +1,6 @@
-// Codes of a frozen matrix to what they stand for, in front of the products that take it. Bound by memory: 0.56 bytes (nf4) or 1.06
-// (int8) are read for the 2 or 4 that are written. Two neighbours of nf4 are one entry of a table of 2 KiB.
+// Converts the codes of a frozen matrix to values for the products that follow. Bound by memory: it reads
+// 0.56 bytes (nf4) or 1.06 bytes (int8) an element and writes 2 or 4. A table of 2 KiB gives two adjacent nf4
+// elements at once.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
@@ -15,7 +16,7 @@ struct Nf4Pairs {
 };
 constexpr Nf4Pairs nf4_pairs;
 
-// Elements [begin, end) of a row of the part, which begin at a multiple of 16 of the matrix.
+// Elements [begin, end) of a row of the part. They begin at a multiple of 16 of the matrix.
 template <WeightCodes codes>
 void dequantize_range(const DequantizeArgs& args, int64_t row, int64_t begin, int64_t end) {
   const uint8_t* const code = (const uint8_t*)args.data;

@@ -1,4 +1,4 @@
-// chain_product: the orders in which tiles are computed. See gemm.h for the blocking.
+// chain_product: the order in which tiles are computed. gemm.h describes the blocking.
 #include "kernels/cpu/product/gemm.h"
 
 #include <assert.h>
@@ -14,9 +14,9 @@ static void add_bias(int64_t m, int64_t n, float* c, int64_t ldc, const void* bi
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = c[i * ldc + j] + load1(bias, dtype, j);
 }
 
-// The fetches of a panel of b, spread over so many intervals.
+// The prefetches of a panel of b, spread over `intervals` intervals.
 static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int64_t depth, int64_t intervals) {
-  const bool along = b.row_stride == 1;   // k lies along memory
+  const bool along = b.row_stride == 1;   // k is contiguous in memory.
   const int64_t bytes = element_bytes(b.dtype), vectors = along ? columns : depth;
   Ahead ahead;
   ahead.vector = (const char*)element(b, k0, j);
@@ -28,32 +28,35 @@ static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int
   return ahead;
 }
 
-// Rows a multiple of this apart meet in one set of L1.
+// Rows that are a multiple of this number of bytes apart fall into the same set of L1.
 static constexpr int64_t way_bytes = 4096;
 static bool meet_in_one_set(const View& v) { return v.row_stride * (int64_t)sizeof(float) % way_bytes == 0; }
 
-// Rows of a that run along k in fp32 need no packing, unless there are many panels of b to read them for, or so many rows in a
-// set of L1 that it may not hold them. Measured on a Zen 5, whose sets hold twelve: as fast or faster for 64 to 1,024 rows.
+// fp32 rows of a that are contiguous along k need no packing, with two exceptions: if many panels of b read
+// them, or if more rows fall into one set of L1 than it may hold. Measured on a Zen 5, whose sets hold twelve
+// lines: as fast or faster for 64 to 1,024 rows.
 static bool is_read_in_place(const View& a, int64_t n) {
   constexpr int64_t most_columns = 512, fewest_ways = 8;
   if (a.dtype != DType::f32 || a.column_stride != 1 || n > most_columns) return false;
   return tile_rows <= fewest_ways || !meet_in_one_set(a);
 }
 
-// Nor do rows of b in fp32 that few tiles are to read. Measured there too: 6 % faster for 64 rows of a, 4 % for 128.
+// fp32 rows of b that only few tiles read need no packing either. Measured on the same machine: 6 % faster
+// for 64 rows of a, 4 % for 128.
 static bool are_columns_read_in_place(const View& b, int64_t rows) {
   constexpr int64_t most_rows = 192;
   return b.dtype == DType::f32 && b.column_stride == 1 && rows <= most_rows && !meet_in_one_set(b);
 }
 
-// Of rows that are read in place: twice eight cost less than twelve and four, which load as much of b for a third of the work.
+// Rows of the next tile that is read in place. Two tiles of eight rows cost less than tiles of twelve and
+// four: a tile of four loads as much of b as one of twelve, for a third of the work.
 static int64_t rows_in_place(int64_t left) { return tile_rows == 12 && left == 16 ? 8 : min(tile_rows, left); }
 
-// k cut into blocks of whole chains: of several short samples, or of one chain each.
+// Cuts k into blocks of whole chains: the chains of several short samples, or one chain each.
 class BlocksOfK {
  public:
   BlocksOfK(int64_t k, const Chains& chains) : k_(k) {
-    if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;   // every chain is full
+    if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;   // Every chain is full.
     if (chains.restart < chain_terms) {
       chain_ = chains.restart;
       depth_ = block_depth / chain_ * chain_;
@@ -73,17 +76,18 @@ class BlocksOfK {
     const int64_t k0 = sample_at + block % blocks_a_sample() * chain_terms;
     return {k0, min(k_, min(sample_at + sample_, k0 + chain_terms)) - k0};
   }
-  int64_t chain() const { return chain_; }   // terms of a block's chains, of which the last one may have fewer
+  int64_t chain() const { return chain_; }   // Terms of a chain in a block; the last chain may have fewer.
 
  private:
   int64_t blocks_a_sample() const { return ceil_div(sample_, chain_terms); }
   int64_t k_, chain_ = chain_terms, depth_ = block_depth;
-  int64_t sample_ = 0, first_ = 0;   // of samples whose ends are no multiples of chain_terms: their rows, and the place of k = 0
+  // For samples whose length is no multiple of chain_terms: their length, and the place of k = 0.
+  int64_t sample_ = 0, first_ = 0;
 };
 static_assert(block_depth % chain_terms == 0);
 
-// Blocks of rows of a, and of them panels of b: all columns of a block along k, or, where columns lie along memory, all blocks
-// of a column.
+// Takes blocks of rows of a and, for each, panels of b: all columns of a block along k, or, if columns are
+// contiguous in memory, all blocks of a column.
 static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
                               float* workspace, const void* bias, DType bias_dtype, const Chains& chains) {
   const BlocksOfK blocks_of_k(k, chains);
@@ -105,7 +109,7 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
       const bool zero_start = k0 == 0 && !accumulate, biased = bias != nullptr && k0 + depth == k;
       const Part next = step + 1 < steps ? part_at(step + 1) : Part{};
       if (j == 0 || by_columns) {
-        // Rows that are read in place need a panel only where no tile has their number.
+        // Rows that are read in place need a panel only if no tile has their number.
         const int64_t cut = rows % tile_rows, first = packs ? 0 : cut != 0 && cut != tile_for(cut).rows ? rows - cut : rows;
         pack_panels<tile_rows>(element(a, i0 + first, k0), a.dtype, a.row_stride, a.column_stride, rows - first, depth, block + first * depth);
       }

@@ -1,4 +1,4 @@
-// The matrix product for a few rows, as in generation: b is read once, and that is all there is to do.
+// The matrix product for a few rows, as in generation. Reading b once takes all of the time.
 #pragma once
 #include "kernels/cpu/product/gemm_panel.h"
 #include "kernels/cpu/product/gemm_tile.h"
@@ -7,14 +7,14 @@ namespace stw::kernels::STW_ISA {
 
 static constexpr int64_t few_rows = 4, streamed_depth = 8, turned_depth = 1024;
 
-// Columns of c, and the chains that are added to them: `sums`, rows sums_stride apart.
+// Columns of c, and the chains that are added to them: `sums`, with rows sums_stride apart.
 struct Streamed { float* c; int64_t ldc; float* sums; int64_t sums_stride; };
 
-// Few rows and a row-major b, which is far larger than c: b is read once, in the order of memory, and never packed; c and the
-// chains stay in L1 meanwhile. Each pass continues the chains by streamed_depth terms.
+// For few rows and a row-major b, which is far larger than c. b is read once, in memory order, and never
+// packed; c and the chains stay in L1. Each pass continues the chains by streamed_depth terms.
 template <DType dtype>
 static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, const Streamed& to, bool accumulate, const Chains& chains) {
-  int64_t begin = 0, end = chain_end(chains, 0, k);   // of the chain
+  int64_t begin = 0, end = chain_end(chains, 0, k);   // Of the current chain.
   for (int64_t k0 = 0; k0 < k;) {
     const int64_t depth = min(streamed_depth, end - k0);
     const bool begins = k0 == begin, ends = k0 + depth == end, zero_start = begin == 0 && !accumulate;
@@ -49,7 +49,7 @@ static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, cons
     }
   }
 }
-// A single chain that starts from nothing needs no place of its own: c holds it until it is complete.
+// A single chain that starts from +0 needs no buffer: c holds it until it is complete.
 template <DType dtype>
 static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains,
                              float* workspace) {
@@ -62,9 +62,9 @@ static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
   }
 }
 
-// Few rows and a b whose columns lie along memory (a weight of (features, inputs) in generation): b is read once,
-// turned over in registers and used at once; what limits this is the memory.
-// `depth` terms of k from k0 on, whole chains.
+// For few rows and a b with contiguous columns (a weight of (features, inputs) in generation). b is read
+// once, transposed in registers and used at once; memory is the limit. Computes `depth` terms of k from k0
+// on, in whole chains.
 template <DType dtype, int rows>
 static void turned_product(int64_t n, int64_t k0, int64_t depth, const float (*x)[turned_depth], const void* from, int64_t stride,
                            float* c, int64_t ldc, bool zero_start, const Chains& chains) {

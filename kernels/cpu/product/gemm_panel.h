@@ -1,5 +1,5 @@
-// Packing for the matrix product: `lanes` vectors that run along k become one panel, panel[k·width + lane], widened to
-// fp32. Lanes past the end hold anything: they only reach results that nobody stores.
+// Packing for the matrix product. `lanes` vectors along k become one panel, panel[k·width + lane], converted
+// to fp32. Lanes after the last vector hold anything: they affect only results that are not stored.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
@@ -12,7 +12,7 @@ template <DType dtype> STW_INLINE __m256 load8(const void* p, int64_t at) {
   if constexpr (dtype == DType::f16) return _mm256_cvtph_ps(half);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
-// The first `count` of 8 lanes.
+// Stores the first `count` of 8 lanes.
 template <int count> STW_INLINE void store_first(float* p, __m256 x) {
   if constexpr (count >= 8) _mm256_storeu_ps(p, x);
   else {
@@ -20,7 +20,7 @@ template <int count> STW_INLINE void store_first(float* p, __m256 x) {
     if constexpr (count == 6) _mm_storel_pi((__m64*)(p + 4), _mm256_extractf128_ps(x, 1));
   }
 }
-// Interleaves, in each 128 bits of two registers, their lower or upper two floats, one by one or in pairs.
+// Interleaves the lower or upper two floats of each 128 bits of two registers, one by one or in pairs.
 STW_INLINE __m256 low_ones(__m256 a, __m256 b) { return _mm256_unpacklo_ps(a, b); }
 STW_INLINE __m256 high_ones(__m256 a, __m256 b) { return _mm256_unpackhi_ps(a, b); }
 STW_INLINE __m256 low_pairs(__m256 a, __m256 b) { return _mm256_shuffle_ps(a, b, 0x44); }
@@ -31,7 +31,7 @@ STW_INLINE __m512 high_ones(__m512 a, __m512 b) { return _mm512_unpackhi_ps(a, b
 STW_INLINE __m512 low_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0x44); }
 STW_INLINE __m512 high_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0xee); }
 #endif
-// Turns over every four by four floats: four registers, 128 bits of each.
+// Transposes 4×4 floats: four registers, in each 128 bits of them.
 template <int count, class Register>
 STW_INLINE void turn_fours(Register* r) {
 #pragma GCC unroll 4
@@ -47,7 +47,7 @@ STW_INLINE void turn_fours(Register* r) {
 // Eight lanes, eight steps of k: to[step·width + lane].
 template <DType dtype, int width, int count>
 STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
-  __m256 r[8];   // all loops unrolled, so that they are registers
+  __m256 r[8];   // All loops are unrolled, so that r is in registers.
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
   turn_fours<8>(r);
@@ -64,7 +64,7 @@ STW_INLINE void transpose_square(const void* from, const int64_t* lane_at, int64
   __m512 r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = load16(from, dtype, lane_at[i] + k).v;
-  turn_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3
+  turn_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
 #pragma GCC unroll 4
   for (int s = 0; s < 4; ++s) {
     const __m512 even_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0x88);
@@ -86,7 +86,7 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
 }
 #endif
 
-// Vectors that lie along k: turned over in blocks of 8×8 or 16×16.
+// Vectors that are contiguous along k: transposed in blocks of 8×8 or 16×16.
 template <DType dtype, int width>
 STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth, float* panel) {
   int64_t lane_at[(width + 7) / 8 * 8];
@@ -108,7 +108,7 @@ STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes,
     for (int lane = 0; lane < width; ++lane) panel[k * width + lane] = load1(from, dtype, lane_at[lane] + k);
 }
 
-// Neighbours are lanes of the same k: copied.
+// Adjacent elements are lanes of the same k: copied.
 template <DType dtype, int width>
 STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lanes, int64_t depth, float* panel) {
   if (lanes == width) {
@@ -129,14 +129,15 @@ STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lane
       panel[k * width + lane] = lane < lanes ? load1(from, dtype, k * depth_stride + lane) : 0.0f;
 }
 
-// The same for whole panels side by side: what a row has for all of them, three lines of memory in fp32, is read at once. One panel
-// after the other would come back to the same lines, which a cache that holds a few rows of this stride has lost by then.
+// The same for several whole panels. The elements of a row for all panels, three cache lines in fp32, are
+// read at once. One panel after the other would read the same lines again, after a cache that holds few rows
+// of this stride has lost them.
 static constexpr int lanes_side_by_side = 48;
 template <DType dtype, int width>
 STW_INLINE void pack_side_by_side(const void* from, int64_t depth_stride, int64_t depth, float* panels) {
   static_assert(lanes_side_by_side % width == 0 && lanes_side_by_side % 16 == 0);
   constexpr int64_t at_once = 8;
-  float wide[at_once * lanes_side_by_side];   // where they are not floats already
+  float wide[at_once * lanes_side_by_side];   // For types other than fp32.
   for (int64_t k0 = 0; k0 < depth; k0 += at_once) {
     const int64_t steps = min(at_once, depth - k0);
     const float* rows = (const float*)from + k0 * depth_stride;
@@ -174,7 +175,7 @@ void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t dept
   });
 }
 
-// Panels one after the other, of which the last one may be cut.
+// Consecutive panels; the last one may be cut.
 template <int width>
 void pack_panels(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth, float* panels) {
   with_dtype(dtype, [&](auto stored) {

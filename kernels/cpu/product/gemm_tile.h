@@ -1,11 +1,11 @@
-// The register tile of the matrix product, and those that are cut by an edge.
+// The register tile of the matrix product, and tiles that an edge cuts.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
 namespace stw::kernels::STW_ISA {
 
-// The register tile: tile_rows × tile_vectors vectors of 16 columns, chosen so that accumulators, one row of b and one
-// element of a fill the registers.
+// A tile has tile_rows × tile_vectors vectors of 16 columns. Its accumulators, one row of b and one element
+// of a fill the registers.
 #if defined(STW_ISA_AVX512)
 static constexpr int tile_rows = 12, tile_vectors = 2;
 #elif defined(STW_ISA_AVX2) || defined(STW_ISA_NEON)
@@ -23,14 +23,17 @@ STW_INLINE const void* element(const View& view, int64_t row, int64_t column) {
 
 alignas(64) static const float zeros[tile_columns] = {};
 
-// Lines of memory that later tiles will want, fetched one by one while a tile is computed: they come from too many places for
-// the processor to foresee, and all at once they would keep it from its own loads. Addresses past the end are harmless.
+// Cache lines that later tiles need, fetched one by one while a tile is computed. They come from too many
+// places for the processor's own prefetcher, and all at once they would delay its loads. Addresses after the
+// end are harmless.
 struct Ahead {
-  static constexpr int64_t line_bytes = 64, interval = tile_vectors > 1 ? 4 : 16;   // elements of k between two fetches
-  const float* c = nullptr;   // the next tile, with rows ldc apart
+  // Elements of k between two fetches.
+  static constexpr int64_t line_bytes = 64, interval = tile_vectors > 1 ? 4 : 16;
+  const float* c = nullptr;   // The next tile, with rows ldc apart.
   int64_t ldc = 0;
-  // The next part of b: vectors of `length` bytes, `stride` bytes apart, of which `offset` bytes of one are fetched. In each
-  // interval `fetches` times `step` bytes, a line at most, so that no branch depends on how far it is.
+  // The next part of b: vectors of `length` bytes, `stride` bytes apart; `offset` bytes of the current one
+  // are fetched. Each interval fetches `fetches` times `step` bytes (a line at most), so that no branch
+  // depends on the progress.
   const char* vector = nullptr;
   int64_t length = 0, stride = 0, offset = 0, step = 0, fetches = 0;
 };
@@ -45,18 +48,18 @@ STW_INLINE void fetch_b(Ahead& ahead) {
   }
 }
 
-// rows × tile_columns of c from a panel of b, whose rows are `ldb` apart, and one of a, or, `in_place`, rows of a that lie along
-// k, `lda` apart.
-// Chains of `chain` terms (the last one may have fewer) are added one after the other to c, or, `zero_start`, to +0.
+// rows × tile_columns of c from a panel of b with rows `ldb` apart, and from a panel of a, or, if `in_place`,
+// from rows of a that are contiguous along k and `lda` apart. Chains of `chain` terms (the last one may have
+// fewer) are added in order to c, or to +0 if `zero_start`.
 template <int rows, bool in_place>
 static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                          bool zero_start, const float* bias, Ahead& ahead) {
-  // Into L2: where rows lie a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
+  // Into L2: if rows are a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
   for (int r = 0; r < tile_rows; ++r) {
     __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
     __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 0, 2);
   }
-  const float* total = zero_start ? zeros : c;   // what the next chain is added to
+  const float* total = zero_start ? zeros : c;   // The next chain is added to it.
   int64_t total_stride = zero_start ? 0 : ldc;
   F16 sum[rows][tile_vectors];
   const auto step = [&] {
@@ -94,7 +97,7 @@ static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t l
 }
 
 using TileProduct = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool, const float*, Ahead&);
-struct RowsOfTile { TileProduct product[2]; int rows; };   // [in place]
+struct RowsOfTile { TileProduct product[2]; int rows; };   // Index: in_place.
 template <int rows> static RowsOfTile tile_of() { return {{tile_product<rows, false>, tile_product<rows, true>}, rows}; }
 // The smallest tile with at least `rows` rows.
 static RowsOfTile tile_for(int64_t rows) {
@@ -107,7 +110,7 @@ static RowsOfTile tile_for(int64_t rows) {
   return tile_of<tile_rows>();
 }
 
-// A tile that is cut by the right or lower edge of c: computed in a tile of its own.
+// A tile that the right or lower edge of c cuts: computed in a buffer of its own.
 static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, int64_t chain, const float* a, int64_t lda,
                          const float* b, int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias, Ahead& ahead) {
   float whole[tile_rows * tile_columns] = {0};

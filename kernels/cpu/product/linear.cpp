@@ -1,6 +1,6 @@
-// y = x·Wᵀ + b for up to max_parts weights side by side. Chains over the inputs, in fp32 from start to
-// end (gemm.h), then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
-// token sees the numbers that training saw.
+// y = x·Wᵀ + b for up to max_parts weights side by side. Chains over the inputs in fp32 (gemm.h), then the
+// bias, then one rounding (bf16, f16), then the residual. No bit depends on the number of rows, so a
+// generated token gets the same numbers as in training.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/product/linear_tiles.h"
 #include "kernels/lanes/split.h"
@@ -42,7 +42,7 @@ void linear(const Launch& launch, const LinearArgs& args) {
         store_tile_row(args.y.data, args.y.dtype, y_at + i * y_stride, tile + i * grid.tile_columns, features);
     }
     if (args.residual.data == nullptr) return;
-    for (int64_t i = 0; i < rows; ++i)   // while the tile is in the caches
+    for (int64_t i = 0; i < rows; ++i)   // While the tile is in the caches.
       for_groups(0, features, [&](int64_t j, int64_t n) {
         const int64_t at = y_at + i * y_stride + j;
         const F16 before = load_group(args.residual.data, args.residual.dtype, at, n);

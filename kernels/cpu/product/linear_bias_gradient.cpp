@@ -1,21 +1,22 @@
-// db += Σ_rows dy, in tiles of token_tile rows that restart with every sample: each tile is summed from +0, the tiles of
-// chain_terms rows are added up from +0, and what they give is added to the buffer. So a cut between samples, or between
-// such groups, changes no bit. Threads take columns, which are independent.
+// db += Σ_rows dy, in tiles of token_tile rows that restart in every sample. Each tile is summed from +0. The
+// tiles of each chain_terms rows are added up from +0, and their sum is added to the buffer. So a cut between
+// samples, or between such groups, changes no bit. Threads take columns, which are independent.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/product/linear_tiles.h"
 
 namespace stw::kernels::STW_ISA {
 
-static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;   // columns summed in registers
+static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;   // Columns summed in registers.
 
-// Columns [column, column + width) of dy into gradient; width <= bias_strip.
+// Adds columns [column, column + width) of dy to `gradient`; width <= bias_strip.
 static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, int64_t width, float* gradient) {
   float held[bias_strip] = {0};
   if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
   F16 total[strip_vectors];
   for (int v = 0; v < strip_vectors; ++v) total[v] = load(held + 16 * v);
   const auto lanes = [&](int v) { return max(0, min(16, width - 16 * v)); };
-  const float* sums = args.tile_sums != nullptr ? args.tile_sums + column : nullptr;   // of the next tile
+  // Sums of the next tile.
+  const float* sums = args.tile_sums != nullptr ? args.tile_sums + column : nullptr;
   for (int64_t sample = 0; sample < args.rows; sample += args.rows_per_sample) {
     const int64_t sample_end = min(sample + args.rows_per_sample, args.rows);
     F16 group[strip_vectors];

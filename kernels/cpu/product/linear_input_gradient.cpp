@@ -1,11 +1,11 @@
-// dx = addend + Σ_parts dy·W: chains over the features, which begin anew with every part, are added to the addend in order, in
-// fp32; a dx in 16 bits is rounded once, at the end.
+// dx = addend + Σ_parts dy·W: chains over the features, which restart with every part, are added in order to
+// the addend in fp32. A 16-bit dx is rounded once, at the end.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/product/linear_tiles.h"
 
 namespace stw::kernels::STW_ISA {
 
-// Sums of dx's columns (tiles, inputs), each from +0 in the order of the rows.
+// Sums of dx's columns: (tiles, inputs), each from +0 in the order of the rows.
 static void sum_input_tiles(const Launch& launch, const LinearArgs& args) {
   const int64_t tiles_of_sample = ceil_div(args.rows_per_sample, token_tile), rest = args.rows % args.rows_per_sample;
   parallel_for(launch, args.rows / args.rows_per_sample * tiles_of_sample + ceil_div(rest, token_tile), [&](int64_t tile, int) {

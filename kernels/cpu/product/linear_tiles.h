@@ -1,5 +1,6 @@
-// How a linear kernel divides its output among threads: a grid of tiles, each one serial product. A pure function of
-// shape, types and threads that the workspace functions share with the kernels; no bit depends on it.
+// How a linear kernel divides its output among threads: a grid of tiles, each one serial product. It is a
+// pure function of shapes, types and threads, which the kernels and the workspace formulas share. No bit
+// depends on it.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
@@ -7,9 +8,9 @@ namespace stw::kernels {
 
 struct TileGrid {
   int64_t tile_rows, tile_columns;
-  int64_t row_tiles, column_tiles;   // tiles of the last row and column may be smaller
-  int64_t product_bytes;             // of workspace a thread needs for one product
-  int64_t thread_bytes;              // that, and an fp32 tile where the output has another type
+  int64_t row_tiles, column_tiles;   // Tiles of the last row and column may be smaller.
+  int64_t product_bytes;             // Workspace of one product, for each thread.
+  int64_t thread_bytes;              // The same plus an fp32 tile if the output has another type.
 };
 
 STW_INLINE int64_t tiles_in(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
@@ -19,13 +20,13 @@ STW_INLINE int64_t even_tile(int64_t extent, int64_t tiles, int64_t multiple) {
   return tile > 0 ? tile : multiple;
 }
 
-// The columns of an output: parts side by side, in which tiles begin anew.
+// The columns of an output: parts side by side. Tiles restart in each part.
 struct PartWidths {
   int64_t width[max_parts];
   int parts;
 };
 
-// The grid with the least time for the busiest thread, where packing one element costs as much as packing_cost
+// The grid that gives the busiest thread the least work. Packing an element counts as packing_cost
 // multiply-adds.
 STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, bool fp32_output, int threads) {
   constexpr int64_t packing_cost = 12, tile_cost = 1 << 14, serial_below = 100000;
@@ -41,7 +42,7 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   TileGrid best = {};
   int64_t best_cost = -1;
   const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
-  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);   // of the widest part
+  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);   // Of the widest part.
   for (int64_t split = 1; split <= (serial ? 1 : 2 * workers); split += split < 4 ? 1 : split / 2) {
     const int64_t row_tile = even_tile(m, fewest_row_tiles * split, panel_rows);
     const int64_t row_tiles = tiles_in(m, row_tile);
@@ -86,14 +87,14 @@ STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
   for (int i = 0; i < args.parts; ++i) features += args.part[i].features;
   return tile_grid(args.rows, args.inputs, features, args.x.dtype == DType::f32, threads);
 }
-// Of dW as it is stored: (features, inputs), or (inputs, features) where `transposed`.
+// Of the stored dW: (features, inputs), or (inputs, features) if `transposed`.
 STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t features, int threads) {
   const bool fp32 = args.gradient_dtype == DType::f32;
   return args.transposed ? tile_grid(args.inputs, features, args.rows, fp32, threads)
                          : tile_grid(features, args.inputs, args.rows, fp32, threads);
 }
 
-// The most that grid_of(features) of a part that is trained asks for: they come one after the other.
+// The largest workspace of grid_of(features) among the trained parts, which are computed one after the other.
 template <class Args, class GridOf>
 STW_INLINE uint64_t most_for_trained_parts(const Args& args, int threads, const GridOf& grid_of) {
   uint64_t most = 0;
@@ -107,8 +108,8 @@ STW_INLINE uint64_t most_for_trained_parts(const Args& args, int threads, const 
 
 namespace STW_ISA {
 
-// The tiles of parts side by side: body(part, row, rows, column in the part, columns, thread). Neighbouring tasks share a tile of the
-// weight, which is the larger operand to read.
+// The tiles of parts side by side: body(part, row, rows, column in the part, columns, thread). Adjacent tasks
+// share a tile of the weight, which is the larger operand.
 template <class Body>
 void for_part_tiles(const Launch& launch, const TileGrid& grid, int64_t all_rows, const PartWidths& columns, const Body& body) {
   int64_t first_tile[max_parts + 1] = {0};
@@ -122,7 +123,7 @@ void for_part_tiles(const Launch& launch, const TileGrid& grid, int64_t all_rows
   });
 }
 
-// One row of a tile between fp32 and the type it is stored with; `at` counts elements.
+// Converts one row of a tile between fp32 and its storage type; `at` counts elements.
 STW_INLINE void store_tile_row(void* to, DType dtype, int64_t at, const float* from, int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) store16(to, dtype, at + i, load(from + i));

@@ -1,6 +1,6 @@
-// dW += dyᵀ·x: chains of chain_terms rows, which begin anew in every sample, are added to the buffer one after the other. So a
-// batch may be cut between two chains without a change of a bit. A gradient in bf16 is loaded into an fp32 tile once, rounded
-// there at the end of every sample, and stored once: cuts lie between samples.
+// dW += dyᵀ·x: chains of chain_terms rows, which restart in every sample, are added in order to the buffer.
+// So a cut of the batch between two chains changes no bit. A bf16 gradient is loaded into an fp32 tile once,
+// rounded there at the end of every sample, and stored once; it may be cut between samples only.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/product/linear_tiles.h"
 #include "kernels/cpu/product/round_gradient.h"

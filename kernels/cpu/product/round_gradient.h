@@ -1,12 +1,13 @@
-// Rounds neighbouring elements of a weight's gradient at the end of a sample, in place (common/gradient_rounding.h).
+// Rounds adjacent elements of a weight's gradient in place, at the end of a sample
+// (common/gradient_rounding.h).
 #pragma once
 #include "kernels/common/gradient_rounding.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels::STW_ISA {
 
-// x holds elements [first, first + count) of the weight. Eight blocks of random numbers serve 64 elements; where x begins or ends
-// inside of them, the others' numbers are not used.
+// x holds elements [first, first + count) of the weight. Eight blocks of random numbers serve 64 elements. If
+// x begins or ends within them, the remaining numbers are unused.
 STW_INLINE void round_gradient(const GradientRounding& r, int64_t first, float* x, int64_t count) {
   constexpr int64_t together = 64;
   for (int64_t at = first / 8 * 8; at < first + count; at += together) {
@@ -15,7 +16,7 @@ STW_INLINE void round_gradient(const GradientRounding& r, int64_t first, float* 
     philox8(counter.w[0], counter, r.seed, pairs);
     uint16_t random[together];
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof random == sizeof pairs);
-    memcpy(random, pairs, sizeof random);   // lower halves come first
+    memcpy(random, pairs, sizeof random);   // Lower halves come first.
     if (at >= first && at + together <= first + count) {
       float* const to = x + (at - first);
       for (int i = 0; i < together; ++i) to[i] = rounded_gradient(to[i], random[i]);

@@ -1,7 +1,7 @@
-// Adafactor (adafactor_step.h), for matrices and vectors.
+// Adafactor (adafactor_step.h) for matrices and vectors.
 //
-// Three passes over the gradient, bound by memory traffic: moments, rms(u), update. Workspace: 4 bytes a line, and 1/64 of
-// the matrix for the blocks.
+// Three passes over the gradient, bound by memory traffic: moments, rms(u), update. Workspace: 4 bytes a
+// line, and 1/64 of the matrix for the blocks.
 #include "kernels/common/adafactor_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/parameter.h"
@@ -16,7 +16,7 @@ struct Moments {
   AdafactorScalars scalars;
 };
 
-// Rows of a block: their states, their sums of p², and the block's sums of g² over its rows.
+// For the rows of a block: their states and their sums of p²; for the block: the sums of g² over its rows.
 void square_block(const Moments& m, int64_t block, float* sums, float* blocks) {
   const UpdateArgs& args = m.args;
   const int64_t columns = m.layout.width, last = min(m.layout.lines, (block + 1) * adafactor_block);

@@ -1,9 +1,10 @@
-// AdamW with 8-bit block-wise moments: 2.03 bytes of state an element instead of 8. Blocks of 256 elements are decoded,
-// updated in fp32 as in adamw.cpp, and encoded again with the block's new absolute maximum; the parameter uses the new
-// moments before they are rounded.
+// AdamW with 8-bit block-wise moments: 2.03 bytes of state an element instead of 8. Blocks of 256 elements
+// are decoded, updated in fp32 as in adamw.cpp, and encoded again with the new absolute maximum of the block.
+// The parameter's update uses the new moments before they are rounded.
 //
-// The second moment is kept as √v. Kept as v, everything below 1.6e-7 of the block's maximum would become 0, that is
-// gradients below 4e-4 of the largest, while their first moment survives: steps 26 to 29 times too long.
+// The second moment v is kept as √v. If v itself were kept, values below 1.6e-7 of the block's maximum would
+// become 0. These belong to gradients below 4e-4 of the largest, whose first moment survives: their steps
+// would be 26 to 29 times too long.
 #include "kernels/common/adamw_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/parameter.h"

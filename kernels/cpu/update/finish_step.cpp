@@ -1,4 +1,4 @@
-// The norm of all gradients from the sums of the tensors, and the scalars that follow from it (step_scalars.h).
+// The norm of all gradients from the tensors' sums, and the scalars that depend on it (step_scalars.h).
 #include "kernels/common/step_scalars.h"
 #include "kernels/cpu/kernels_isa.h"
 

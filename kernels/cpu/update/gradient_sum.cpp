@@ -1,5 +1,5 @@
-// sum = term[0] + term[1] + …, the gradients of all uses of a parameter: bound by memory traffic, so every one is read once, and `sum` may be any of
-// them.
+// sum = term[0] + term[1] + …: the gradients of all uses of a parameter. Bound by memory traffic: each term
+// is read once. `sum` may be any of the terms.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 

@@ -1,5 +1,6 @@
-// Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. Blocks of 256 elements are
-// decoded, updated in fp32 as in lion.cpp, and encoded again with the block's new absolute maximum.
+// Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. Blocks of 256
+// elements are decoded, updated in fp32 as in lion.cpp, and encoded again with the new absolute maximum of
+// the block.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/parameter.h"
 #include "kernels/common/lion_step.h"

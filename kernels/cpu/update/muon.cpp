@@ -1,10 +1,13 @@
-// Muon (muon_step.h): the momentum of a matrix, replaced by a matrix near the closest one with orthogonal rows or columns.
+// Muon (muon_step.h): replaces the momentum of a matrix by a matrix close to the nearest one with orthogonal
+// rows or columns.
 //
-// Every element of a product is one chain of fused multiply-adds (gemm.h). A and A·A are symmetric to the bit, so only
-// their lower triangles are computed. X is rewritten in place, strip by strip of its longer side, each from a copy.
+// Every element of a product is one chain of fused multiply-adds (gemm.h). A and A·A are symmetric to the
+// bit, so only their lower triangles are computed. X is rewritten in place, in strips of its longer side,
+// each from a copy.
 //
-// With s <= l the sides: 5·(3·s²·l + s³) floating-point operations and what the diagonal's tiles do above the diagonal,
-// 3.1e12 for 4096×11008. Workspace: 4·(s·l + 2·s²) bytes, and at most 4·384·(s + 278) a thread: see muon_layout.h.
+// With the sides s <= l: 5·(3·s²·l + s³) floating-point operations plus the part of the diagonal's tiles
+// above the diagonal, 3.1e12 for 4096×11008. Workspace: 4·(s·l + 2·s²) bytes, and at most 4·384·(s + 278)
+// bytes a thread (muon_layout.h).
 #include "kernels/common/muon_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/muon_layout.h"
@@ -14,7 +17,7 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-// Updates m, writes u, and returns 1 / max(|u|, 1e-7). Squares are summed as those of the gradients' norm (kernels.h).
+// Updates m, writes u, and returns 1 / max(|u|, 1e-7). Squares are summed as in square_sum (kernels.h).
 float mix_momentum(const Launch& launch, const UpdateArgs& args, float* u, float* sums) {
   const MuonScalars scalars = muon_scalars(args);
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
@@ -34,7 +37,7 @@ float mix_momentum(const Launch& launch, const UpdateArgs& args, float* u, float
   return muon_scale(total);
 }
 
-// The lower triangle of x·xᵀ, in whole tiles, for an x of shorter × depth.
+// The lower triangle of x·xᵀ in whole tiles, for an x of shorter × depth.
 void lower_product(const Launch& launch, const MuonLayout& layout, View x, int64_t depth, float* product) {
   parallel_for(launch, layout.tiles * (layout.tiles + 1) / 2, [&](int64_t index, int thread) {
     int64_t tile_row = 0;
@@ -49,13 +52,13 @@ void lower_product(const Launch& launch, const MuonLayout& layout, View x, int64
   });
 }
 
-// Completes a symmetric n × n matrix: element (row, column) = change(group at its place in the lower triangle), with
-// `diagonal` added where row = column.
+// Completes a symmetric n × n matrix: element (row, column) = change(group at its place in the lower
+// triangle), plus `diagonal` if row = column.
 template <class Change>
 void complete(const Launch& launch, int64_t n, float* matrix, float diagonal, const Change& change) {
   for_rows(launch, ceil_div(n, 16), 16 * n, [&](int64_t begin, int64_t end) {
     for (int64_t first = 16 * begin; first < 16 * end; first += 16) {
-      const int64_t last = min(n, first + 16);   // the groups of a row may end beyond the diagonal, but in its tile
+      const int64_t last = min(n, first + 16);  // A row's groups may end after the diagonal, but in its tile.
       for (int64_t i = first; i < last; ++i) {
         for_groups(0, last, [&](int64_t j, int64_t lanes) {
           store_group(matrix, DType::f32, i * n + j, change(i * n + j, lanes), lanes);
@@ -68,7 +71,7 @@ void complete(const Launch& launch, int64_t n, float* matrix, float diagonal, co
   });
 }
 
-// x = factor·x (wide) or x·factor (tall); `factor` is symmetric, shorter × shorter.
+// x = factor·x (wide) or x·factor (tall). `factor` is symmetric, shorter × shorter.
 void multiply_in_place(const Launch& launch, const MuonLayout& layout, const float* factor, float* x) {
   const bool wide = layout.wide;
   const int64_t shorter = layout.shorter, stride = layout.columns;

@@ -1,5 +1,6 @@
-// How muon cuts its products into tasks and its workspace into regions: a pure function of shape and threads that the
-// workspace function shares with the kernel; no bit depends on it. With s the shorter side of the matrix:
+// How muon cuts its products into tasks and its workspace into regions: a pure function of shape and threads,
+// which the kernel and the workspace formula share. No bit depends on it. s is the shorter side of the
+// matrix:
 //
 //   | u: rows × columns | gram: s × s | square: s × s | sums: one a chunk of u | thread 0 | thread 1 | ...
 //                                                                               panels of a product, a strip of u
@@ -8,15 +9,15 @@
 
 namespace stw::kernels {
 
-inline constexpr int64_t muon_chunk = 4096;   // elements of u whose squares are summed in fp32
+inline constexpr int64_t muon_chunk = 4096;   // Elements of u whose squares are summed in fp32.
 
 struct MuonLayout {
   int64_t rows, columns, shorter, longer;
-  bool wide;               // the rows are the shorter side
-  int64_t tile, tiles;     // squares of the products that are shorter × shorter, tiles a side
-  int64_t strip, strips;   // of the longer side
+  bool wide;               // The rows are the shorter side.
+  int64_t tile, tiles;     // Square tiles of the products of shorter × shorter; tiles a side.
+  int64_t strip, strips;   // Of the longer side.
   int64_t product_bytes, thread_bytes;
-  int64_t gram_at, square_at, sums_at, threads_at, bytes;   // offsets in bytes, each a multiple of 64
+  int64_t gram_at, square_at, sums_at, threads_at, bytes;   // Offsets in bytes, multiples of 64.
 };
 
 STW_INLINE int64_t muon_side(int64_t extent, int64_t parts) { return even_tile(extent, parts, 96); }
@@ -31,8 +32,8 @@ STW_INLINE MuonLayout muon_layout(const UpdateArgs& args, int threads) {
   a.longer = a.wide ? a.columns : a.rows;
   const int64_t workers = threads <= 1 || a.shorter * a.shorter * a.longer < serial_below ? 1 : threads;
 
-  // Only tiles on and below the diagonal are computed: the finer they are, the less lies above it, and the more evenly
-  // they share out among threads.
+  // Only tiles on and below the diagonal are computed. The smaller the tiles, the less work lies above the
+  // diagonal, and the more evenly threads share the work.
   a.tiles = tiles_in(a.shorter, largest);
   while (a.tiles * (a.tiles + 1) / 2 < 4 * workers && muon_side(a.shorter, a.tiles) > 96) ++a.tiles;
   a.tile = muon_side(a.shorter, a.tiles);

@@ -1,6 +1,6 @@
-// *sum = Σ g², the part of each tensor in the norm of all gradients. Chunks of 4096 elements are summed in parallel in
-// fp32 by 16 lanes; their sums, kept in the workspace, are added one after the other in double. A NaN or an infinity in
-// the gradient reaches the sum: the finite check of a step rests on that.
+// *sum = Σ g², the part of each tensor in the norm of all gradients. Chunks of 4096 elements are summed in
+// parallel in fp32 by 16 lanes. Their sums are kept in the workspace and added in order in double. A NaN or
+// an infinity in the gradient reaches the sum; the finite check of a step relies on it.
 #include "kernels/common/sum_check.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
@@ -9,7 +9,7 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-constexpr int64_t chunk = 4096;  // part of the definition of the sum (kernels.h), as the fold is
+constexpr int64_t chunk = 4096;  // Part of the definition of the sum (kernels.h), like the fold.
 
 template <DType dtype>
 float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {

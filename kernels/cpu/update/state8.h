@@ -7,8 +7,9 @@ namespace stw::kernels::STW_ISA {
 
 static_assert(task_elements % quantile_block == 0 && serial_elements % quantile_block == 0);
 
-// Single lanes are written here and read as vectors only a whole loop later: a vector load right behind narrower stores
-// would wait for them to reach the cache. That is why decoding, update and encoding are passes over the block.
+// Decoding, update and encoding are separate passes over the block. Single lanes are written here and read as
+// vectors only in the next loop: a vector load right after narrower stores would wait until they reach the
+// cache.
 STW_INLINE void decode(const QuantileMap& map, const uint8_t* codes, int64_t count, float* x) {
   for (int64_t i = 0; i < count; ++i) x[i] = map.value[codes[i]];
   for (int64_t i = count; i < round_up(count, 16); ++i) x[i] = 0.0f;

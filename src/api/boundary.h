@@ -1,4 +1,4 @@
-// The boundary of the C API: handles, option structs of any age, errors, and no exception past it.
+// The boundary of the C API: handles, option structs of any version, errors. No exception passes it.
 #pragma once
 #include <cxxabi.h>
 
@@ -50,15 +50,16 @@ stw_status fail(stw_error* error, Code code, const char* message);
 inline const Device& device_of(const stw_device& device) { return *device.device; }
 inline const Device& device_of(const stw_trainer& trainer) { return trainer.trainer->device(); }
 
-// What holds while an entry computes: our floating-point mode, no cancellation of the thread, and no call further out that could be
-// cancelled instead of this one (where a callback came here).
+// The state of a thread inside an entry: our floating-point mode, thread cancellation deferred, and outer
+// long calls suspended (if a callback made this call), so that a cancel reaches this call only.
 class Entry {
   const FloatMode mode_;
   const Uncancelled thread_;
   const Unsupervised call_;
 };
 
-// Runs the body of an entry. What it throws (only std::bad_alloc in practice) becomes a status; telling it allocates nothing.
+// Runs the body of an entry and turns exceptions (in practice only std::bad_alloc) into a status, without
+// allocating.
 template <class Body>
 stw_status guard(stw_error* error, const Body& body) {
   const Entry entry;
@@ -68,7 +69,7 @@ stw_status guard(stw_error* error, const Body& body) {
   } catch (const Cancelled& cancelled) {
     return fail(error, Code::cancelled, cancelled.message);
 #ifdef __GLIBCXX__
-  } catch (abi::__forced_unwind&) {   // a callback ended its thread: glibc ends the process where that is held up
+  } catch (abi::__forced_unwind&) {   // a callback ended its thread: glibc requires that unwinding continues
     throw;
 #endif
   } catch (const std::bad_alloc&) {
@@ -80,10 +81,10 @@ stw_status guard(stw_error* error, const Body& body) {
   }
 }
 
-// What a device has begun in a process, its child has no threads for, and could wait for ever.
+// A child after fork() lacks the device's threads, and could wait for them forever.
 inline bool is_inherited(const Device& device) { return !device.is_of_this_process(); }
 
-// As above, of an entry that uses a device or a trainer. A null one is the body's to refuse.
+// The same for an entry that uses a device or a trainer. The body refuses null handles.
 template <class Handle, class Body>
 stw_status guard(const Handle* handle, stw_error* error, const Body& body) {
   return guard(error, [&]() -> stw_status {
@@ -93,14 +94,14 @@ stw_status guard(const Handle* handle, stw_error* error, const Body& body) {
   });
 }
 
-// Copies an options struct of any known or future size; null gives all defaults where `nullable`.
+// Copies an options struct of any known or future size. Null gives all defaults where `nullable`.
 template <class T>
 Status read_options(const T* options, T& out, const char* name, bool nullable = true) {
   std::memset(&out, 0, sizeof out);
   out.struct_size = sizeof out;
   if (!options) return nullable ? ok() : Status(Error{Code::bad_argument, std::string(name) + " is NULL"});
   const size_t size = options->struct_size;
-  // One that ends inside of a field would leave half a pointer.
+  // A struct that ends inside a field could hold half a pointer.
   if (size < sizeof(uint32_t) || (size < sizeof out && size % alignof(T) != 0)) return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
   std::memcpy(&out, options, std::min(size, sizeof out));
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(options);
@@ -110,24 +111,24 @@ Status read_options(const T* options, T& out, const char* name, bool nullable = 
   return ok();
 }
 
-// A bit of an option that this library does not know would be ignored silently.
+// Refuses bits that this library does not know, which would be ignored silently.
 inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
   if ((mask & ~known) == 0) return ok();
   return Error{Code::bad_argument, std::string(name) + ".set_mask has bits that this library does not know"};
 }
 
-// What the caller said, if anything: a value that is not zero, or by its bit one that may be.
+// The caller's value, if set: a value other than zero, or any value whose bit is in the mask.
 template <class T>
 std::optional<T> said(uint32_t mask, uint32_t bit, T value) {
   return (mask & bit) != 0 || value != T{} ? std::optional<T>(value) : std::nullopt;
 }
 
-// A later library may give it a meaning.
+// Must be 0: later libraries may give the field a meaning.
 inline Status check_reserved(uint32_t reserved, const char* name) {
   return reserved == 0 ? ok() : Status(Error{Code::bad_argument, std::string(name) + ".reserved must be 0"});
 }
 
-// Writes as much of a result as the caller's struct holds; what it has beyond becomes 0.
+// Writes as much of a result as the caller's struct holds, and zeros after it.
 template <class T>
 stw_status write_info(const T& info, T* out) {
   if (!out || out->struct_size < sizeof(uint32_t)) return STW_BAD_STRUCT_SIZE;
@@ -145,7 +146,7 @@ void copy_text(char (&to)[n], const std::string& from) {
   to[length] = 0;
 }
 
-// What a plan that does not fit is told as.
+// The error for a plan that does not fit.
 inline Error over_budget(const Plan& plan) {
   Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
                                  std::to_string(plan.minimum_bytes)};
@@ -159,7 +160,7 @@ inline uint32_t precision_of(Precision p) {
   return names[static_cast<size_t>(p)];
 }
 
-// 0 is a seed where the mask says so.
+// The mask allows a seed of 0.
 inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) { return said(mask, bit, seed).value_or(1337); }
 
 inline Watch* watch_of(stw_watch* watch) { return watch ? &watch->watch : nullptr; }

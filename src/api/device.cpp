@@ -43,7 +43,8 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) S
     auto device = Device::open(options);
     STW_API_TRY(device);
     stw_device_info info = info_of((*device)->info());
-    if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free();   // of those, only one that is open
+    // A GPU reports its free memory only once it is open.
+    if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free();
     const stw_status status = api::write_info(info, out);
     return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
   });
@@ -93,8 +94,9 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) STW_
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
     info.memory_free = device->device->memory_free();
-    // Arenas, and what others have taken since, are not told apart from a context: no more than a plan's reserve counts. A quarter of that is left
-    // for kernels and graphs, which come later: where a context takes all of it and more, an arena of all that is free would leave them nothing.
+    // memory_outside() cannot tell a context from arenas and from memory that others took. At most three
+    // quarters of a plan's reserve count. The rest stays for kernels and graphs, which are loaded later:
+    // otherwise a large context could let an arena take all free memory.
     if (const DeviceProfile* profile = find_device(info.profile))
       info.memory_reserved = std::min(device->device->memory_outside(0), profile->reserve_bytes / 4 * 3);
     return api::write_info(info, out);

@@ -8,13 +8,15 @@ namespace stw::api {
 
 namespace {
 
-// One line of UTF-8 whatever a path or a file has put into it: control characters become spaces, and what is no UTF-8 is replaced.
+// Copies one line of valid UTF-8, whatever paths and files contain: control characters become spaces, and
+// invalid bytes are replaced.
 void copy_line(char* to, size_t room, std::string_view from) {
   size_t used = 0;
   while (!from.empty()) {
     constexpr std::string_view replacement = "\xEF\xBF\xBD";
     const size_t length = utf8_sequence(from);
-    const bool is_second_set = length == 2 && from[0] == '\xC2' && static_cast<unsigned char>(from[1]) < 0xA0;   // C1
+    // C1 control characters
+    const bool is_second_set = length == 2 && from[0] == '\xC2' && static_cast<unsigned char>(from[1]) < 0xA0;
     const bool is_control = static_cast<unsigned char>(from[0]) < 0x20 || from[0] == 0x7f || is_second_set;
     const std::string_view piece = length == 0 ? replacement : is_control ? " " : from.substr(0, length);
     if (piece.size() >= room - used) break;
@@ -80,9 +82,9 @@ uint32_t stw_version(void) STW_NOEXCEPT { return STW_VERSION_MAJOR * 10000 + STW
 #define STW_ISAS "scalar"
 #endif
 
-// Lives as long as the thread: what is there of CUDA may change, as a driver is loaded.
+// Valid as long as the thread lives. The text may change when a driver is loaded.
 const char* stw_build_info(void) STW_NOEXCEPT {
-  const stw::api::Entry entry;   // drivers are asked
+  const stw::api::Entry entry;   // the query calls drivers
   thread_local char text[256];
   std::snprintf(text, sizeof text, "stowage 0.1.0; %s; CPU: %s; CUDA: %s", STW_COMPILER, STW_ISAS, stw::cuda_presence().text.c_str());
   return text;

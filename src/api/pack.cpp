@@ -29,7 +29,7 @@ Result<std::vector<Interval>> intervals_of(const stw_buffer_lifetime* lifetimes,
 
 Error bad(size_t buffer, const std::string& what) { return {Code::bad_argument, "pack: lifetimes[" + std::to_string(buffer) + "]" + what}; }
 
-// Of the buffer of that number.
+// `buffer`: the number of the constraint's buffer.
 Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const Interval& interval, size_t buffer) {
   if (constraint.gap_count > 0 && !constraint.gaps) return bad(buffer, ": its gaps are NULL");
   std::vector<Gap> gaps;

@@ -46,7 +46,8 @@ Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& group
   return ok();
 }
 
-// A number of the header as what the planner counts alike, of which there are `count`. Errors: `code`.
+// Converts a number of the header to the planner's enum with the same order and `count` values. Errors:
+// `code`.
 template <class Enum, class Out>
 Status choose(Out& out, uint32_t value, int count, const char* name, Code code = Code::bad_argument) {
   if (value >= static_cast<uint32_t>(count)) return Error{code, std::string("plan: unknown ") + name};
@@ -54,13 +55,13 @@ Status choose(Out& out, uint32_t value, int count, const char* name, Code code =
   return ok();
 }
 
-// The same where the header counts from 1: 0 leaves what is there.
+// The same where the header counts from 1: 0 keeps the current value.
 template <class Enum, class Out>
 Status choose_unless_0(Out& out, uint32_t value, int count, const char* name, Code code = Code::bad_argument) {
   return value == 0 ? ok() : choose<Enum>(out, value - 1, count, name, code);
 }
 
-// The device and what may be taken of it.
+// The device, and the memory that may be used.
 Status read_device(const stw_plan_options& o, Request& r) {
   if (o.profile) {
     STW_ASSIGN(profile, profile_from_json({o.profile, o.profile_size}));
@@ -69,7 +70,7 @@ Status read_device(const stw_plan_options& o, Request& r) {
   r.device = o.device ? o.device : r.calibrated ? r.calibrated->name : "cpu";
   r.device_memory = o.device_memory;
   r.memory_bytes = o.memory_bytes;
-  // Where neither a budget nor a profile says what a CPU has, this machine does.
+  // If neither a budget nor a profile gives the CPU's memory, use this machine's.
   const DeviceProfile* const profile = find_device(r.device);
   if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
   r.device_probed = r.device_memory > 0;
@@ -78,7 +79,7 @@ Status read_device(const stw_plan_options& o, Request& r) {
   return ok();
 }
 
-// What a step is, and who computes it. The sequence's default needs the model.
+// The step, and the threads that compute it. The default sequence depends on the model.
 Status read_step(const stw_plan_options& o, const Model& model, Request& r) {
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > INT32_MAX)
@@ -99,7 +100,7 @@ Status read_inputs(const stw_plan_options& o, GraphInputs& inputs) {
   return ok();
 }
 
-// Of what lies below adapters; codes of a file stay codes where nothing else is said.
+// Quantization of the weights below adapters. By default codes in a file stay codes.
 Status read_quantize(const stw_plan_options& o, const Model& model, Request& r) {
   if (model.has_codes() && model.config().adapters.any()) r.quantize = Quantize::nf4;
   STW_TRY(choose_unless_0<Quantize>(r.quantize, o.quantize, quantize_count, "quantize"));
@@ -109,7 +110,7 @@ Status read_quantize(const stw_plan_options& o, const Model& model, Request& r) 
   return ok();
 }
 
-// Options in the planner's words.
+// Translates the options into the planner's request.
 Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   Request r;
   STW_TRY(read_device(o, r));
@@ -141,13 +142,13 @@ std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
 }
 
-// As the page's chart of speed against memory takes them.
+// Points for the page's chart of speed against memory.
 std::vector<FrontierPoint> frontier_points(const Planned& planned) {
   const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
   std::vector<FrontierPoint> points;
   const std::vector<Stair> stairs = stairs_of(planned, 40);
   for (const Stair& s : stairs) {
-    // Where a thousandth is left to gain the chart ends, but not before the plan itself.
+    // The chart ends where less than a thousandth is left to gain, but not before the plan itself.
     const bool flat = !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
                       points.back().tokens_per_second * static_cast<double>(stairs.back().step_picoseconds) * 1e-12 > 0.999 * tokens;
     if (flat) break;
@@ -370,7 +371,7 @@ stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* o
     if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
     const Planned& p = *plan->planned;
     const LongCall call = plan_call(watch);
-    check_in();   // of the kinds without a frontier, too
+    check_in();   // also for kinds without a frontier
     std::string text;
     switch (kind) {
       case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;

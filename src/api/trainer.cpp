@@ -42,20 +42,21 @@ stw_progress progress_of(const Progress& p) {
 static_assert(STW_SKIP_NO_TARGET == int{kernels::skip_no_target} && STW_SKIP_NOT_FINITE == int{kernels::skip_not_finite} &&
               STW_SKIP_OUTLIER == int{kernels::skip_outlier});
 
-// Kernels compute in fp32: rates and weight decays are at most this, like the factors of groups, so that no product of them is
-// infinite there.
+// Kernels compute in fp32. Rates and weight decays are limited to this, like the factors of groups, so that
+// their products stay finite.
 constexpr double largest_rate = 1e6;
 
 bool is_rate(double rate) { return rate >= 0 && rate <= largest_rate; }
 
-// Where nothing is said, the defaults are the optimizer's.
+// Options that are not set have the optimizer's defaults.
 Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics) {
   const OptimizerDefaults& defaults = optimizer_row(numerics.optimizer).defaults;
   const auto wrong = [](const char* what) { return Error{Code::bad_argument, std::string("trainer: ") + what}; };
   TrainerOptions t;
   t.seed = api::seed_or_default(o.set_mask, STW_SET_TRAINER_SEED, o.seed);
   t.watch = api::watch_of(o.watch);
-  // Numbers of the header are floats, those that the update computes with doubles: 1 - 0.999 is meant, which 1 - 0.999f misses by 1.3e-5.
+  // The header has floats, the update computes in double. A caller who writes 0.999f means 0.999; the float
+  // itself would miss 1 - 0.999 by 1.3e-5.
   const auto given = [&](uint32_t bit, float value) {
     const std::optional<float> number = api::said(o.set_mask, bit, value);
     return number ? std::optional<double>(as_written(*number)) : std::nullopt;
@@ -66,13 +67,14 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.momentum = momentum.value_or(defaults.momentum);
   t.weight_decay = given(STW_SET_WEIGHT_DECAY, o.weight_decay).value_or(defaults.weight_decay);
   if (o.epsilon != 0) t.epsilon = as_written(o.epsilon);
-  t.clip_norm = given(STW_SET_CLIP_NORM, o.clip_norm).value_or(numerics.fused_update ? 0 : t.clip_norm);   // a fused update can do no other
+  // A fused update cannot clip.
+  t.clip_norm = given(STW_SET_CLIP_NORM, o.clip_norm).value_or(numerics.fused_update ? 0 : t.clip_norm);
   for (double share : {t.beta1, t.beta2, t.momentum})
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
   if (!(t.epsilon > 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.clip_norm))
     return wrong("epsilon must be positive, clip_norm not negative, both finite");
   if (!is_rate(t.weight_decay)) return wrong("weight_decay must lie in [0, 1e6]");
-  // A setting that would be ignored silently.
+  // Refuses settings that would be ignored silently.
   if ((beta1 || beta2) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
   if (momentum && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
   if (o.epsilon != 0 && numerics.optimizer != Optimizer::adamw && numerics.optimizer != Optimizer::muon)
@@ -105,7 +107,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
-      const FloatMode mode;   // whatever it leaves behind
+      const FloatMode mode;   // restores the mode after the callback
       const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, view.stream, view.scale, view.in_order};
       return hook(user, &g) == 0;
     };
@@ -137,7 +139,7 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   return s;
 }
 
-// `to_learn`: else a batch that is only evaluated, without weights, a reference or pairs.
+// Without `to_learn` the batch is only evaluated: it has no weights, reference or pairs.
 Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   const Graph& g = t.graph();
   InputIndices inputs = g.inputs;
@@ -146,7 +148,8 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
                      {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none, g.task});
 }
 
-// As a SampleSource; of two words, so that it is one without an allocation. `batch` must outlive it.
+// The batch as a SampleSource. It captures two words, so that std::function does not allocate. `batch` must
+// outlive it.
 auto samples_of(const Batch& batch, int64_t sequence) {
   return [&batch, sequence](uint64_t sample, const SampleRows& rows) -> Status {
     batch.copy(static_cast<int64_t>(sample), sequence, rows);
@@ -154,7 +157,7 @@ auto samples_of(const Batch& batch, int64_t sequence) {
   };
 }
 
-// Owns what an exported view points to, except the tensor's bytes, which are the trainer's.
+// Owns the parts of an exported view, except the tensor's bytes, which are the trainer's.
 struct Exported {
   DLManagedTensorVersioned managed;
   int64_t shape[4];
@@ -240,7 +243,7 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
       trainer->last = result;
       if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
       const stw_progress p = progress_of(now);
-      const FloatMode mode;   // whatever it leaves behind
+      const FloatMode mode;   // restores the mode after the callback
       return o.progress(o.progress_user, &p) == 0;
     };
     STW_API_TRY(t.run(dataset->dataset, dataset->seed, o.until, *schedule, after));
@@ -328,7 +331,7 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
     if (capacity < samples * tokens)
       return api::fail(error, Error{Code::bad_argument, "log_probabilities: expected a capacity of " + std::to_string(samples * tokens) + ", found " + std::to_string(capacity)});
     const auto source = samples_of(*read, t.sequence());
-    std::vector<float> all(samples * tokens);   // `out` is written whole or not at all
+    std::vector<float> all(samples * tokens);   // `out` is written completely or not at all
     auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
       read->put_beside(losses, all.data() + sample * tokens);
       return ok();
@@ -352,7 +355,7 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
     if (out) *out = nullptr;
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
     Trainer& t = *trainer->trainer;
-    STW_API_TRY(t.check_replan());   // before the search, which may have an answer of its own
+    STW_API_TRY(t.check_replan());   // before the search, which may fail for another reason
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
     if (memory_bytes == 0) {
@@ -380,7 +383,8 @@ void stw_trainer_cancel(stw_trainer* trainer) STW_NOEXCEPT {
 
 stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) STW_NOEXCEPT {
   if (!trainer || !out) return STW_BAD_ARGUMENT;
-  if (api::is_inherited(trainer->trainer->device())) return STW_BAD_STATE;   // another thread may have held its lock when this process began
+  // Another thread may have held its lock at the fork.
+  if (api::is_inherited(trainer->trainer->device())) return STW_BAD_STATE;
   return api::write_info(progress_of(trainer->trainer->progress()), out);
 }
 
@@ -452,7 +456,7 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
     int64_t stride = 1;
     for (int i = d.ndim - 1; same && i >= 0; --i) {
       same = d.shape[i] == p.shape[i] && (!d.strides || d.strides[i] == stride || d.shape[i] == 1);
-      if (same) stride *= d.shape[i];   // any other number could be beyond 64 bits
+      if (same) stride *= d.shape[i];   // other extents could overflow 64 bits
     }
     if (!same || d.device.device_type != kDLCPU || d.dtype.code != kDLFloat || d.dtype.bits != 32 || d.dtype.lanes != 1)
       return api::fail(error, Code::bad_argument, "trainer: expected compact fp32 values of the parameter's shape in host memory");

@@ -39,7 +39,7 @@ stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options, s
     if (o.notify)
       notify = [notify = o.notify, user = o.user](const WorkState& state) {
         const stw_watch_info info = info_of(state);
-        const FloatMode mode;   // whatever it leaves behind
+        const FloatMode mode;   // restores the mode after the callback
         return notify(user, &info) == 0;
       };
     const uint32_t interval = api::said(o.set_mask, STW_SET_INTERVAL, o.interval_milliseconds).value_or(default_interval);

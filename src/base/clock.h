@@ -1,4 +1,4 @@
-// Time that only goes forward.
+// A monotonic clock.
 #pragma once
 #include <chrono>
 

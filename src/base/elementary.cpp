@@ -6,7 +6,7 @@ namespace stw {
 
 namespace {
 
-// ln 2 and pi/2 in parts of at most 32 and 26 bits, so that products with small whole numbers are exact.
+// ln 2 and pi/2 as sums of parts with at most 32 and 26 bits, so that products with small integers are exact.
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi[] = {0x1.921fb5p+0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
 
@@ -19,7 +19,7 @@ Angle reduce(double x) {
   return {rest, static_cast<int>(static_cast<long long>(quarters) & 3)};
 }
 
-// Taylor's series, their last terms below 1e-17 in this range.
+// Taylor series; their last terms are below 1e-17 in this range.
 double sine_near_zero(double x) {
   const double square = x * x;
   double sum = 0;
@@ -43,7 +43,7 @@ double at_quarter(Angle a) {
 
 double portable_cos(double x) { return at_quarter(reduce(x)); }
 
-// A quarter turn behind the cosine.
+// sin x = cos(x - pi/2).
 double portable_sin(double x) {
   Angle a = reduce(x);
   a.quarter = (a.quarter + 3) & 3;

@@ -1,12 +1,12 @@
-// The floating-point mode of a thread. A host may run in another one than ours - denormals flushed to zero by a library that was
-// built with -ffast-math, a rounding mode of its own - and every bit that is computed in it would be another.
+// The floating-point mode of a thread. The host's mode may differ from ours: a library built with -ffast-math
+// flushes denormals to zero, and a host may choose another rounding mode. Results would then have other bits.
 #pragma once
 #include <cstdint>
 
 namespace stw {
 
-// While it lives, the calling thread rounds to nearest, keeps denormals and traps no exception; then its mode is what it was.
-// Other processors than these two are taken as they are.
+// While it lives, the calling thread rounds to nearest, keeps denormals and traps no exception. Afterwards
+// its mode is restored. On other processors than these two it does nothing.
 class FloatMode {
  public:
   FloatMode(const FloatMode&) = delete;
@@ -19,7 +19,7 @@ class FloatMode {
   ~FloatMode() { set(vector_, x87_); }
 
  private:
-  // x87: where C libraries look for the rounding mode when they read and write numbers.
+  // x87: C libraries take the rounding mode from there when they read and write numbers.
   static void set(uint32_t vector, uint16_t x87) { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(vector), "m"(x87) : "memory"); }
   uint32_t vector_;
   uint16_t x87_;

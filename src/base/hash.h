@@ -1,4 +1,4 @@
-// XXH3 with 64 bits: the checksum of checkpoints and the fingerprint of plans. Not for adversaries.
+// 64-bit XXH3: the checksum of checkpoints and the fingerprint of plans. Not secure against forgery.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace stw {
 
-// Streaming: the digest depends only on the bytes, not on how they were cut. Only the constructor allocates.
+// A streaming hash: the digest depends only on the bytes, not on the pieces. Only the constructor allocates.
 class Hash64 {
  public:
   Hash64();
@@ -15,7 +15,7 @@ class Hash64 {
   ~Hash64();
   void reset();
   void update(const void* data, size_t bytes);
-  // Of all bytes so far; more may follow.
+  // The digest of all bytes so far; more may follow.
   uint64_t digest() const;
 
  private:

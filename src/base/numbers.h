@@ -9,7 +9,7 @@ namespace stw {
 
 inline float from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
 
-// As people write it: 0.1, not the double that the float is.
+// The shortest decimal that reads as this float: 0.1, not the double nearest to the float.
 inline double as_written(float x) {
   char text[32];
   double value = 0;
@@ -49,7 +49,7 @@ inline uint16_t to_f16(float x) {
   return static_cast<uint16_t>(sign | (rounded - 0x38000000u) >> 13);
 }
 
-// A split master: the half is the value rounded to nearest, ties upward in magnitude, so that what is missing fits 16
+// Splits a master weight: half = value rounded to nearest, ties away from zero. The remainder then fits 16
 // signed bits: bits(value) = (half << 16) + remainder.
 struct SplitValue { uint16_t half; int16_t remainder; };
 inline SplitValue split_master(float value) {
@@ -57,7 +57,7 @@ inline SplitValue split_master(float value) {
   const uint16_t half = static_cast<uint16_t>((bits + 0x8000u) >> 16);
   return {half, static_cast<int16_t>(static_cast<int32_t>(bits - (static_cast<uint32_t>(half) << 16)))};
 }
-// What a remainder of 8 bits can hold: nearest, ties upward in magnitude.
+// Rounded to nearest, ties away from zero, so that the remainder fits 8 bits.
 inline float rounded_to_24_bits(float value) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x80u) & 0xffffff00u);
 }

@@ -1,5 +1,6 @@
-// Random numbers as a function of a counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011). Nothing is stored between draws, so a resumed run draws what the first one would have drawn.
+// Random numbers as a function of a counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", SC 2011). No state is kept between draws, so that a resumed run draws the numbers of an
+// uninterrupted one.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,8 +21,8 @@ inline std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> coun
   return counter;
 }
 
-// Maps 64 random bits to [0, range): the high half of their product (multiply-shift). The chances of two values differ
-// by less than range / 2^64 of themselves. range > 0.
+// Maps 64 random bits to [0, range): the high half of their product (multiply-shift). The probabilities of
+// two values differ by less than a relative range / 2^64. range > 0.
 inline uint64_t scale_to_range(uint64_t bits, uint64_t range) {
   const uint64_t low = (bits & 0xFFFFFFFF) * (range & 0xFFFFFFFF);
   const uint64_t middle1 = (bits >> 32) * (range & 0xFFFFFFFF) + (low >> 32);

@@ -1,10 +1,10 @@
-// POSIX's cancellation of threads, which unwinds a thread wherever it waits: no object of ours could be left whole.
+// POSIX thread cancellation unwinds a thread wherever it waits, and would leave our objects half changed.
 #pragma once
 #include <pthread.h>
 
 namespace stw {
 
-// While it lives, a pthread_cancel of the calling thread waits.
+// While it lives, a pthread_cancel of the calling thread is deferred.
 class Uncancelled {
  public:
   Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -1,4 +1,4 @@
-// Which numbers a text may have as its values: of labels how much it has of each, of numbers any.
+// The values that a label may have: 0 to 1 for the task `labels`, any finite number for the task `number`.
 #pragma once
 #include <cmath>
 
@@ -7,6 +7,7 @@
 namespace stw {
 
 inline bool is_value(Task task, float x) { return task == Task::labels ? x >= 0 && x <= 1 : std::isfinite(x); }
-inline const char* values_of(Task task) { return task == Task::labels ? "0 to 1" : "a finite number"; }   // in messages
+// For messages.
+inline const char* values_of(Task task) { return task == Task::labels ? "0 to 1" : "a finite number"; }
 
 }  // namespace stw

@@ -10,7 +10,7 @@ WorkState Watch::state() const {
 }
 
 void Watch::begin(const WorkState& state) {
-  if (notify_) told_ = Clock::now();   // what takes no longer than an interval is not told of
+  if (notify_) told_ = Clock::now();   // the first notification comes after an interval
   std::lock_guard lock(mutex_);
   state_ = state;
 }
@@ -59,13 +59,14 @@ void LongCall::leave() {
 
 void LongCall::tell() {
   state_.share = state_.total > 0 ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total)) : 0;
-  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();   // an answer that comes too late is none
+  // After commit() the host cannot stop the call.
+  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();
 }
 
 void LongCall::look(uint64_t more) {
   state_.done += more;
   if (more > 0) within_ = 0;
-  // Where nothing was counted the clock alone decides whether the host hears of it: now and then that is looked at.
+  // Without counted work only the clock decides whether to notify. It is read every 64th time.
   constexpr uint32_t looks_of_a_look = 64;
   if (watch_ && (more > 0 || ++looks_ % looks_of_a_look == 0)) tell();
   if (stops()) leave();

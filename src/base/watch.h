@@ -1,4 +1,4 @@
-// Long calls: who may cancel one, and what it tells of how far it is.
+// Long calls: cancelling them, and notifying the host of their progress.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,10 +17,10 @@ struct WorkState {
   Work work = Work::none;
   WorkUnit unit = WorkUnit::none;
   uint64_t done = 0, total = 0;   // units; a total of 0 is unknown
-  double share = 0;               // of the whole, 0 to 1
+  double share = 0;               // done share of the whole, 0 to 1
 };
 
-// Cancels, counted: each stops one call. Asking is one atomic addition, which a signal handler may make, too.
+// Counts cancels; each stops one call. ask() is one atomic addition, which a signal handler may make.
 class CancelFlag {
  public:
   void ask() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
@@ -33,16 +33,16 @@ class CancelFlag {
   std::atomic<uint32_t> asked_ = 0, taken_ = 0;
 };
 
-// A host's: shared by the calls that it makes one after the other.
+// Owned by the host, which may use it for one call after another.
 class Watch {
  public:
-  using Notify = std::function<bool(const WorkState&)>;   // false: stop
+  using Notify = std::function<bool(const WorkState&)>;   // false: stop the call
   Watch(Notify notify, std::chrono::milliseconds interval) : notify_(std::move(notify)), interval_(interval) {}
   CancelFlag& flag() { return flag_; }
   WorkState state() const;
-  // Of the call under way.
+  // Sets the state of a new call.
   void begin(const WorkState& state);
-  // Tells the host where it is time to. False: it wants the call to end.
+  // Updates the state, and notifies the host once an interval has passed. False: the host stops the call.
   bool set(const WorkState& state);
   void end();
 
@@ -56,14 +56,14 @@ class Watch {
   Clock::time_point told_{};
 };
 
-// A cancel from before the call: it stops this call, or waits for the next one. What brings results to safety is stopped only by cancels
-// that come meanwhile: a host that was told to end saves first.
+// Treatment of a cancel that came before the call: it stops this call, or waits for the next one. Calls that
+// save results use `waits`, so that a host that was asked to end can save first.
 enum class EarlierCancel : uint8_t { stops, waits };
 
-// One call, which this thread makes while the object lives.
+// One long call of this thread, for the object's lifetime.
 class LongCall final : public Supervisor {
  public:
-  // `message`: of its Cancelled. `watch`, `own`: null where there is none.
+  // `message`: the text of its Cancelled. `watch`, `own`: may be null.
   LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own = nullptr, EarlierCancel earlier = EarlierCancel::stops);
   ~LongCall();
   LongCall(const LongCall&) = delete;
@@ -76,7 +76,7 @@ class LongCall final : public Supervisor {
 
  private:
   void tell();
-  struct Asked {   // a flag, and how many of its cancels are not for this call
+  struct Asked {   // a flag, and the number of its cancels that are not for this call
     CancelFlag* flag;
     uint32_t before;
     bool any() const noexcept { return flag && flag->asked() != before; }

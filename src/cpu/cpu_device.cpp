@@ -1,4 +1,4 @@
-// The CPU as a device: its memory is the host's, and whatever it was asked is done when the call returns.
+// The CPU as a device: its memory is the host's, and all work is done when a call returns.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -66,13 +66,13 @@ class CpuDevice : public Device {
     return std::unique_ptr<Stream>(std::make_unique<CpuStream>(table_, std::move(pool)));
   }
 
-  // Own memory comes in pages of the system, which can change their number without a copy.
+  // Memory of our own comes in the system's pages, so that a resize needs no copy.
   void* allocate(size_t bytes, size_t alignment) const override {
     if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, nullptr);
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
 #ifdef MADV_HUGEPAGE
-    // Products walk through columns of matrices, a page a row. A wish: systems without huge pages ignore it.
+    // Products walk down columns of matrices, one page a row. Systems without huge pages ignore this hint.
     ::madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
     return memory;

@@ -6,10 +6,11 @@ namespace stw::cuda {
 
 namespace {
 
-struct Span { uint64_t begin, end; };   // of the arena
+struct Span { uint64_t begin, end; };   // byte range of the arena
 using Spans = std::vector<Span>;
 
-// What an instruction reads and writes of the arena. A tensor that is cut into chunks counts as a whole.
+// The parts of the arena that an instruction reads and writes. A tensor that is cut into chunks counts as a
+// whole.
 struct Accesses { Spans reads, writes; };
 
 Accesses accesses_of(const Graph& graph, const Arena& arena, const Program& program, const Instruction& i) {
@@ -34,7 +35,8 @@ bool overlap(const Spans& some, const Spans& others) {
   });
 }
 
-// The step's state is no operand. Weight gradients in bf16 read its seed and its number of steps.
+// Whether the op changes the step's state, which is no operand. Weight gradients in bf16 read its seed and
+// step number.
 bool changes_state(OpKind kind) {
   return kind == OpKind::loss_sum || kind == OpKind::hit_count || kind == OpKind::value_hits || kind == OpKind::preference || kind == OpKind::finish_step;
 }
@@ -44,7 +46,7 @@ bool changes_state(OpKind kind) {
 Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first, size_t end) {
   Branch branch{std::vector<bool>(end), std::vector<int>(end, -1)};
   struct Running { int instruction; Accesses accesses; };
-  std::vector<Running> running;   // on the branch, and not waited for; it ends in this order
+  std::vector<Running> running;   // on the branch, in order, and not waited for yet
   for (size_t k = first; k < end; ++k) {
     const Instruction& i = program.instructions[k];
     Accesses mine = accesses_of(graph, arena, program, i);

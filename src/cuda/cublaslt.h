@@ -1,6 +1,7 @@
-// The part of cuBLASLt's C interface that we call, declared here so that neither its headers nor the library are needed to build,
-// nor to run with other kernels. Names, values and layouts are those of NVIDIA's cublasLt.h, which a test holds against them.
-// Source: https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api
+// The part of cuBLASLt's C interface that we call. It is declared here, so that a build needs neither
+// NVIDIA's headers nor the library, and programs with other kernels run without it. Names, values and layouts
+// are those of cublasLt.h, and a test compares them. Source:
+// https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api
 #pragma once
 #include <cuda_runtime_api.h>
 #include <library_types.h>
@@ -14,7 +15,7 @@
 namespace stw::cuda::cublaslt {
 
 using Status = int;       // cublasStatus_t
-using Handle = void*;     // and the opaque descriptors
+using Handle = void*;     // also the opaque descriptors
 struct Algorithm { uint64_t data[8]; };
 struct HeuristicResult {
   Algorithm algorithm;
@@ -27,10 +28,12 @@ struct HeuristicResult {
 inline constexpr Status success = 0, invalid_value = 7, architecture_mismatch = 8, not_supported = 15;
 inline constexpr int compute_32f = 68;
 inline constexpr int32_t not_turned = 0, turned = 1;                          // cublasOperation_t
-inline constexpr int turn_a = 3, turn_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;   // of a product
+// Attributes of a product.
+inline constexpr int turn_a = 3, turn_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;
 inline constexpr uint32_t epilogue_bias = 4;
-inline constexpr int max_workspace = 1, reduction_schemes = 3, alignment_a = 5, alignment_d = 8;   // of a preference; b and c between
-inline constexpr int split_k = 2;                                             // of an algorithm
+// Attributes of a preference; those of b and c lie in between.
+inline constexpr int max_workspace = 1, reduction_schemes = 3, alignment_a = 5, alignment_d = 8;
+inline constexpr int split_k = 2;                                             // attribute of an algorithm
 
 #define STW_CUBLASLT_FUNCTIONS(X)                                                                                              \
   X(GetVersion, size_t, ())                                                                                                    \
@@ -59,8 +62,8 @@ struct Functions {
 #undef STW_CUBLASLT_MEMBER
 };
 
-// Loads the library, which then stays: from this path, or where that is empty libcublasLt.so.13 or .12 from where the system finds
-// them. Errors: unsupported, which says what to install. Any thread.
+// Loads the library, which stays loaded. An empty path: libcublasLt.so.13 or .12 from the system's search
+// path. Errors: unsupported, with what to install. Any thread.
 Result<Functions> load(const std::string& path);
 
 }  // namespace stw::cuda::cublaslt

@@ -1,6 +1,7 @@
-// The part of cuDNN's C interface that we call, its graph API, declared here so that neither its headers nor the library are needed
-// to build, nor to run with our own attention. Names and values are those of NVIDIA's cudnn_graph.h, which a test holds against
-// them. Source: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html
+// The part of cuDNN's C interface that we call, its graph API. It is declared here, so that a build needs
+// neither NVIDIA's headers nor the library, and programs with our own attention run without it. Names and
+// values are those of cudnn_graph.h, and a test compares them. Source:
+// https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -18,8 +19,9 @@ using Descriptor = void*;   // cudnnBackendDescriptor_t
 
 inline constexpr Status success = 0, not_supported = 3000, host_allocation_failed = 4003, device_allocation_failed = 4004, execution_failed = 5000;
 
-// Up to 9.15.0 gradients of attention that CUDA graphs replay read where they must not, unless keys are multiples of 128: release notes
-// of cudnn-frontend 1.16.0, https://github.com/NVIDIA/cudnn-frontend/releases/tag/v1.16.0
+// Up to 9.15.0, attention gradients replayed by CUDA graphs read out of bounds unless the number of keys is a
+// multiple of 128. See the release notes of cudnn-frontend 1.16.0,
+// https://github.com/NVIDIA/cudnn-frontend/releases/tag/v1.16.0
 inline constexpr size_t oldest_version = 91501;
 inline std::string version_text(size_t v) { return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100); }
 
@@ -76,8 +78,8 @@ struct Functions {
 #undef STW_CUDNN_MEMBER
 };
 
-// Loads the library, which then stays: from this path, or where that is empty libcudnn.so.9 from where the system finds it.
-// Errors: unsupported, which says what to install. Any thread.
+// Loads the library, which stays loaded. An empty path: libcudnn.so.9 from the system's search path. Errors:
+// unsupported, with what to install. Any thread.
 Result<Functions> load(const std::string& path);
 
 }  // namespace stw::cuda::cudnn

@@ -18,7 +18,8 @@ using kernels::AttentionScratch;
 
 namespace {
 
-// All that a plan depends on; of an engine, without the part. Without gaps: it is hashed as bytes.
+// All that a plan depends on; an engine does not depend on the part. Has no padding, as it is hashed as
+// bytes.
 struct AttentionKey {
   int64_t rows, query_heads, kv_heads, head_dim, samples, part_heads;
   uint32_t dtype, form;
@@ -30,7 +31,7 @@ uint64_t key_of(const AttentionArgs& a, const AttentionPart& part, bool gradient
 }
 AttentionPart all_of(const AttentionArgs& a) { return {0, a.samples, 0, a.kv_heads}; }
 
-// The tensors of a graph that lie in memory, and its numbers.
+// The graph's tensors in memory, and its scalars.
 enum Id : int64_t { queries = 1, keys, values, outputs, lse, doutputs, dots, dqueries, dkeys, dvalues, scale, hidden, one };
 
 // Builds the operations of attention. Dimensions are samples, heads, rows, head_dim.
@@ -64,12 +65,13 @@ class AttentionGraph {
     const Descriptor both = graph_->inner(DataType::f32, {{b_, h_, t_, d_}, {h_ * t_ * d_, t_ * d_, d_, 1}}), summed = of_rows();
     graph_->pointwise(Pointwise::mul, dout, graph_->tensor(type_, of_outputs(), outputs), both);
     graph_->reduce(Reduction::add, both, summed);
-    graph_->pointwise(Pointwise::mul, summed, graph_->number(one), d);   // engines look for a dropout's factor
+    // Engines expect a dropout's factor here.
+    graph_->pointwise(Pointwise::mul, summed, graph_->number(one), d);
 
     const Descriptor shifted = of_scores(), p = of_scores();
     graph_->pointwise(Pointwise::sub, scaled_product(q, turned_k, factor), graph_->tensor(DataType::f32, rows(all_h_), lse), shifted);
     graph_->pointwise(Pointwise::exp, hide_later_keys(shifted), p);
-    // Where heads share keys, each query head has gradients of its own.
+    // Where query heads share keys, each query head has gradients of its own.
     const Dimensions of_keys = h_ == kv_ ? packed(kv_) : rows_of(h_, h_);
     graph_->multiply(turned_over(p), dout, graph_->tensor(type_, of_keys, dvalues));
 
@@ -86,7 +88,8 @@ class AttentionGraph {
   }
 
  private:
-  // Heads of rows in which so many stand side by side: of queries, keys or values in qkv, of outputs; then scores, and one value a query.
+  // Layouts: rows of `all` adjacent heads (queries, keys or values in qkv; outputs), scores, and one value
+  // for each query.
   Dimensions rows_of(int64_t heads, int64_t all) const { return {{b_, heads, t_, d_}, {t_ * all * d_, d_, all * d_, 1}}; }
   Dimensions packed(int64_t heads) const { return rows_of(heads, all_h_ + 2 * all_kv_); }
   Dimensions of_outputs() const { return rows_of(h_, all_h_); }
@@ -106,7 +109,7 @@ class AttentionGraph {
     graph_->pointwise(Pointwise::mul, product, factor, scaled);
     return scaled;
   }
-  // Scores of keys behind the query become -inf where the mask is causal.
+  // With a causal mask, scores of keys after the query become -inf.
   Descriptor hide_later_keys(Descriptor s) {
     if (!is_causal_) return s;
     const Descriptor row = graph_->inner(DataType::i32, scores()), column = graph_->inner(DataType::i32, scores());
@@ -117,7 +120,7 @@ class AttentionGraph {
     graph_->pointwise(Pointwise::select, s, graph_->number(hidden), seen, is_seen);
     return seen;
   }
-  // Rounded to 16 bits, as a factor of a product.
+  // Transposed, and rounded to 16 bits as a factor of a product.
   Descriptor turned_over(Descriptor s) {
     const Descriptor t = graph_->inner(type_, turned(scores()));
     graph_->reshape(s, t);
@@ -214,7 +217,8 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
     AttentionPart usual = kernels::largest_attention_part(many), least = usual;
     if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
     least.samples = 1;
-    if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;   // the last part's
+    // The last part's heads.
+    if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;
     cudnn::Status failed = cudnn::success;
     auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient), most_workspace(args, usual, gradient), failed);
     auto smallest = plan ? cudnn::Plan::make(handle_, graph_of(f_, args, least, gradient), plan->engine(), most_workspace(args, least, gradient), failed) : nullptr;
@@ -224,7 +228,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
       note(failed, "the choice of an engine for " + name_of(gradient));
       return unknown;
     }
-    if (smallest) {   // it does the parts between as well
+    if (smallest) {   // an engine for the largest and the smallest part does those in between
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);
       plans_[key_of(args, usual, gradient)] = std::move(plan);

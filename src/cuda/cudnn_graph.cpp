@@ -100,7 +100,7 @@ Descriptor Plan::describe(Handle handle) {
   return graph;
 }
 
-// Memory was missing, or the device did not answer: of this moment, not of an engine.
+// Whether the failure is temporary (no memory, or no answer of the device) and says nothing about the engine.
 static bool is_of_the_moment(Status status) {
   return status == host_allocation_failed || status == device_allocation_failed || status >= execution_failed;
 }
@@ -112,7 +112,7 @@ bool Plan::finalize(Handle handle, Descriptor config, int64_t most_workspace, St
   d.set(plan, Attribute::plan_config, config);
   const Status status = d.status() != success ? d.status() : d.functions().BackendFinalize(plan);
   if (is_of_the_moment(status)) failed = status;
-  if (status != success) return false;   // the next engine may do
+  if (status != success) return false;   // try the next engine
   int64_t bytes = 0, count = 0;
   if (d.functions().BackendGetAttribute(plan, Attribute::plan_workspace, AttributeType::int64, 1, &count, &bytes) != success || bytes > most_workspace) return false;
   plan_ = plan;
@@ -165,7 +165,8 @@ std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, in
     proposed = d.functions().BackendGetAttribute(heuristics, Attribute::heuristics_results, AttributeType::descriptor, std::size(configs), &count, configs);
   if (is_of_the_moment(proposed)) failed = proposed;
   if (proposed != success) return nullptr;
-  for (int64_t i = 0; i < std::min<int64_t>(count, std::size(configs)) && failed == success; ++i) {   // the best comes first
+  // In order of preference.
+  for (int64_t i = 0; i < std::min<int64_t>(count, std::size(configs)) && failed == success; ++i) {
     if (!plan->is_deterministic(configs[i]) || !plan->finalize(handle, configs[i], most_workspace, failed)) continue;
     plan->read_engine(configs[i]);
     return plan;

@@ -1,4 +1,4 @@
-// A graph of operations as cuDNN describes it, and plans that execute it.
+// Graphs of operations in cuDNN's format, and plans that execute them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@ namespace stw::cuda::cudnn {
 
 struct Dimensions { int64_t extent[4], stride[4]; };   // strides in elements
 
-// Descriptors, destroyed together. The first error stays, and what follows it does nothing.
+// Descriptors that are destroyed together. The first error is kept, and later calls do nothing.
 class Descriptors {
  public:
   explicit Descriptors(const Functions& functions) : f_(functions) {}
@@ -34,22 +34,22 @@ class Descriptors {
   std::vector<Descriptor> all_;
 };
 
-// Operations in the order in which they are added. Computed in fp32.
+// Operations in the order in which they are added. They compute in fp32.
 class Graph {
  public:
   explicit Graph(const Functions& functions) : d_(functions) {}
 
-  // In memory: fp32 at multiples of 4 bytes, others of 16.
+  // A tensor in memory, aligned to 4 bytes for fp32, else to 16.
   Descriptor tensor(DataType type, const Dimensions& dimensions, int64_t id);
-  Descriptor number(int64_t id);                                                // an fp32 number of the host's, read at every launch
-  Descriptor inner(DataType type, const Dimensions& dimensions);                // inside the graph alone
+  Descriptor number(int64_t id);   // an fp32 number in host memory, read at every launch
+  Descriptor inner(DataType type, const Dimensions& dimensions);                // an intermediate result
 
-  void multiply(Descriptor a, Descriptor b, Descriptor c);                      // matrices of the last two dimensions
+  void multiply(Descriptor a, Descriptor b, Descriptor c);   // matrices of the last two dimensions
   void pointwise(Pointwise mode, Descriptor x, Descriptor y) { pointwise(mode, x, nullptr, y); }
   void pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t = nullptr);
-  void index(Descriptor x, Descriptor y, int64_t axis);                         // y: the position along an axis of x
-  void reduce(Reduction what, Descriptor x, Descriptor y);                      // over the dimensions where y has 1
-  void reshape(Descriptor x, Descriptor y);                                     // the same elements by other strides
+  void index(Descriptor x, Descriptor y, int64_t axis);   // y: the position along an axis of x
+  void reduce(Reduction what, Descriptor x, Descriptor y);   // over the dimensions in which y has extent 1
+  void reshape(Descriptor x, Descriptor y);   // the same elements with other strides
 
   Descriptors& descriptors() { return d_; }
   const std::vector<Descriptor>& operations() const { return operations_; }
@@ -63,7 +63,7 @@ class Graph {
   int64_t next_inner_ = 1000;
 };
 
-// What executes a graph: one of cuDNN's engines, with its settings.
+// One of cuDNN's engines, with its settings. It executes a graph.
 struct Engine {
   int64_t index = -1;
   std::vector<std::pair<int, int64_t>> knobs;
@@ -71,10 +71,11 @@ struct Engine {
 
 class Plan {
  public:
-  // Of all engines that cuDNN proposes the first that is deterministic and needs no more scratch memory; null where there is none, or
-  // with a status in `failed` that says nothing of engines: another one in its place would compute other bits.
+  // A plan with the first engine, in cuDNN's order, that is deterministic and needs at most `most_workspace`
+  // bytes. Null where there is none. Also null after a temporary failure, which is in `failed`: choosing
+  // another engine then would change bits.
   static std::unique_ptr<Plan> best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace, Status& failed);
-  // By that engine. Null where it cannot, or has failed.
+  // A plan with this engine. Null where the engine cannot execute the graph, or has failed.
   static std::unique_ptr<Plan> make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine, int64_t most_workspace, Status& failed);
 
   const Engine& engine() const { return engine_; }

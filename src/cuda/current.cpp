@@ -7,8 +7,9 @@ namespace stw::cuda {
 
 namespace {
 
-// To choose a device is to give it a context, hundreds of megabytes on it, and the runtime has no word for "none". The
-// driver's own functions do; the runtime knows where they are, so that nothing has to be linked.
+// Choosing a device gives it a context, which takes hundreds of megabytes, and the runtime cannot choose "no
+// device". The driver's own functions can. The runtime knows their addresses, so that nothing has to be
+// linked.
 struct Driver {
   decltype(&cuCtxGetCurrent) get_context = nullptr;
   decltype(&cuCtxSetCurrent) set_context = nullptr;
@@ -36,7 +37,7 @@ const Driver& driver() {
   return one;
 }
 
-// The mode of this thread before, or none.
+// Returns the thread's previous mode, or -1.
 int exchange_mode(int mode) {
   auto exchanged = static_cast<CUstreamCaptureMode>(mode);
   return driver().exchange_mode && driver().exchange_mode(&exchanged) == CUDA_SUCCESS ? static_cast<int>(exchanged) : -1;
@@ -55,7 +56,7 @@ Current::Current(int ordinal) {
   if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
   CUcontext context = nullptr;
   if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
-  cudaSetDevice(ordinal);   // also where it is that device: the context may be another one of it
+  cudaSetDevice(ordinal);   // even if that is the current device: its current context may be another one
   mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
@@ -67,7 +68,8 @@ Current::~Current() {
   }
   driver().set_context(static_cast<CUcontext>(context_));
   if (context_ || device_ < 0) return;
-  // A thread without a context gets one of the device that it chose last. Where the host's works already, that costs nothing.
+  // A thread without a context gets one on the device that it chose last. If that device has a context
+  // already, this costs nothing.
   int now = 0;
   if (cudaGetDevice(&now) == cudaSuccess && now != device_ && has_context(device_) == true) cudaSetDevice(device_);
 }

@@ -1,4 +1,4 @@
-// CUDA devices: found at run time, and no error where there are none.
+// CUDA devices. They are found at run time; a machine without any is no error.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr int smallest_capability = 80;
 
 std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-// Why there is no device, or nothing. `count` becomes how many there are.
+// The reason that there is no device, or an empty text. `count` gets the number of devices.
 std::string absence(int& count) {
   count = 0;
   int driver = 0;
@@ -42,7 +42,7 @@ std::string absence(int& count) {
   return std::string("the NVIDIA driver says: ") + cudaGetErrorString(status);
 }
 
-// Empty where the runtime does not tell: then nobody finds that card.
+// Empty where the runtime does not tell; the card is then not found.
 std::string bus_id_of(int ordinal) {
   char id[32] = {};
   if (cudaDeviceGetPCIBusId(id, sizeof id, ordinal) == cudaSuccess) return id;
@@ -50,11 +50,11 @@ std::string bus_id_of(int ordinal) {
   return {};
 }
 
-// What was in use of each card before this process had its context, of those whose contexts the library made. A context stays until
-// the process ends, whichever Device it was made for.
+// The memory in use on each card before this process had a context on it, for contexts that the library made.
+// A context stays until the process ends, whichever Device it was made for.
 class BeforeContexts {
  public:
-  // To be called before anything that makes a context.
+  // Must be called before anything that makes a context.
   void note(int ordinal) {
     if (has_context(ordinal) != false) return;
     const std::optional<uint64_t> used = memory_used(bus_id_of(ordinal));
@@ -73,7 +73,8 @@ class BeforeContexts {
   std::map<int, uint64_t> used_;
 };
 BeforeContexts& before_contexts() {
-  static BeforeContexts* const one = new BeforeContexts;   // for ever: a host may close devices while the process ends
+  // Never destroyed: a host may close devices while the process ends.
+  static BeforeContexts* const one = new BeforeContexts;
   return *one;
 }
 
@@ -144,7 +145,7 @@ class CudaDevice : public Device {
       return copied;
     }
     const Current current = here();
-    // The contents wait in the host's memory meanwhile, so that the device never holds both.
+    // The contents wait in host memory, so that the device never holds both arenas.
     const uint64_t available = host_memory_free();
     void* held = available == 0 || kept <= available ? allocate_host(kept, alignment) : nullptr;
     if (!held) return false;
@@ -153,7 +154,7 @@ class CudaDevice : public Device {
       cudaFree(memory);
       memory = allocate(bytes, alignment);
       resized = memory != nullptr;
-      if (!resized) memory = allocate(old_bytes, alignment);   // it was there a moment ago
+      if (!resized) memory = allocate(old_bytes, alignment);   // this much was free a moment ago
       if (memory && cudaMemcpy(memory, held, kept, cudaMemcpyHostToDevice) != cudaSuccess) {
         cudaFree(memory);
         memory = nullptr;
@@ -184,7 +185,7 @@ class CudaDevice : public Device {
     return Current(options_.ordinal);
   }
 
-  // A copy on the device does not wait by itself; in the stream's order the host's allocator knows when it is over.
+  // A copy on the device does not wait. In the stream's order the host's allocator knows when it is done.
   bool copy(void* to, const void* from, size_t bytes) const {
     const Current current = here();
     const auto stream = static_cast<cudaStream_t>(options_.stream);
@@ -192,7 +193,7 @@ class CudaDevice : public Device {
     static_cast<void>(cudaGetLastError());
     return copied;
   }
-  // What a host's allocator gives in that stream's order is there when it has come to it; ours do not wait for it.
+  // A host's allocator may give memory in the default stream's order, for which our streams do not wait.
   void wait_for_default_stream() const {
     const Current current = here();
     cudaStreamSynchronize(nullptr);

@@ -1,4 +1,4 @@
-// What the CUDA runtime says, as errors of ours.
+// Converts errors of the CUDA runtime to ours.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -8,12 +8,12 @@
 
 namespace stw::cuda {
 
-// `what`: what was tried, or where it was found.
+// `what`: the failed action, or the place where the error was found.
 inline Error error_of(const std::string& what, cudaError_t status) {
   Error e;
   switch (status) {
     case cudaErrorMemoryAllocation: e.code = Code::out_of_memory; break;
-    // After these the context is gone: everything on the device is lost until the process ends.
+    // After these errors the context is gone: everything on the device is lost until the process ends.
     case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorHardwareStackError: case cudaErrorIllegalInstruction:
     case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc: case cudaErrorECCUncorrectable:
     case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorContextIsDestroyed: case cudaErrorNvlinkUncorrectable:

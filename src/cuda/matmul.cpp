@@ -12,12 +12,12 @@ using cublaslt::success;
 
 namespace {
 
-// Rows that algorithms are chosen for where the number of rows is free: as many as keep a large device busy.
+// The number of rows for which algorithms are chosen if it is free: enough to keep a large device busy.
 constexpr int64_t usual_rows = 8192;
 
 cudaDataType type_of(DType t) { return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F; }
 
-// All that an algorithm may depend on. Without gaps: it is hashed as bytes.
+// All that an algorithm may depend on. Has no padding, as it is hashed as bytes.
 struct Key {
   int64_t m, n, k, a_stride, b_stride, c_stride;
   uint32_t types, form;
@@ -43,15 +43,16 @@ std::string extents_of(const LibraryProduct& p) {
   return "(" + std::to_string(p.m) + " x " + std::to_string(p.n) + ", depth " + std::to_string(p.k) + ")";
 }
 
-// Of an algorithm, or of all: there is none for that. Everything else says nothing about algorithms.
+// Whether the status means that an algorithm, or all of them, cannot compute the product. Other failures say
+// nothing about algorithms.
 bool says_none(cublaslt::Status status) {
   return status == cublaslt::not_supported || status == cublaslt::architecture_mismatch || status == cublaslt::invalid_value;
 }
 
 }  // namespace
 
-// A product as cuBLASLt describes it. Its matrices are column-major, which a row-major one is when it is turned: it computes
-// cᵀ = bᵀ·aᵀ, so our b comes first.
+// A product in cuBLASLt's terms. Its matrices are column-major, and a row-major matrix is a transposed
+// column-major one. It therefore computes cᵀ = bᵀ·aᵀ, with our b as the first factor.
 struct Matmul::Descriptors {
   Descriptors(const cublaslt::Functions& functions, const LibraryProduct& p) : lt(functions) {
     add(lt.MatmulDescCreate(&product, cublaslt::compute_32f, CUDA_R_32F));
@@ -141,7 +142,7 @@ cublaslt::Status Matmul::choose(const LibraryProduct& product, std::optional<cub
     if (status == success) status = lt_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
   };
   prefer(cublaslt::max_workspace, uint64_t{0});
-  prefer(cublaslt::reduction_schemes, uint32_t{0});   // an element is one block's
+  prefer(cublaslt::reduction_schemes, uint32_t{0});   // each element is summed by one block
   for (int operand = cublaslt::alignment_a; operand <= cublaslt::alignment_d; ++operand) prefer(operand, uint32_t{16});
   cublaslt::HeuristicResult found[8] = {};
   int count = 0;
@@ -152,7 +153,7 @@ cublaslt::Status Matmul::choose(const LibraryProduct& product, std::optional<cub
   if (preference) lt_.MatmulPreferenceDestroy(preference);
   LibraryProduct smallest = product;
   if (product.free == LibraryProduct::Free::m) smallest.m = 1;
-  for (int i = 0; status == success && i < count; ++i) {   // the best comes first
+  for (int i = 0; status == success && i < count; ++i) {   // in order of preference
     const cublaslt::Algorithm& algorithm = found[i].algorithm;
     int32_t splits = 0;
     if (found[i].status != success || found[i].workspace_bytes > 0) continue;

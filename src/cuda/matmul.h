@@ -1,12 +1,13 @@
-// Matrix products by cuBLASLt, as the kernels ask for them (kernels/contract/product_library.h).
+// Matrix products by cuBLASLt, through the kernels' interface (kernels/contract/product_library.h).
 //
-// One algorithm for each kind of product: types, extents but for the free one, epilogue. It is chosen for a usual number of rows
-// and kept, so that the rows of a micro-batch change no bit (contract E3). Algorithms that split the sum of an element over blocks
-// are left out: they need scratch memory, which they do not get, and their sums would depend on the number of rows. Where cuBLASLt has
-// no such algorithm for a kind of product, our own kernels compute all of that kind.
+// Each kind of product (types, extents except the free one, epilogue) has one algorithm. It is chosen for a
+// usual number of rows and kept, so that the number of rows in a micro-batch changes no bit (contract E3).
+// Algorithms that split an element's sum over blocks are skipped: they need scratch memory, which they do not
+// get, and their sums would depend on the number of rows. If cuBLASLt has no such algorithm for a kind of
+// product, our own kernels compute all products of that kind.
 //
-// It chooses while no stream is recorded: cuBLASLt 13.3 has no answer then. So products that are asked for in a recording and are of a
-// new kind wait for their choice, and whoever records begins again.
+// Algorithms are chosen while no stream is recorded, as cuBLASLt 13.3 cannot choose during a recording. If a
+// recording asks for a product of a new kind, the choice waits, and the recording must be repeated.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,31 +24,33 @@ namespace stw::cuda {
 
 class Matmul {
  public:
-  // On the current device. Errors: unsupported where there is no cuBLASLt, else what that says.
-  // `path`: cublaslt::load's.
+  // On the current device. Errors: unsupported without cuBLASLt, otherwise cuBLASLt's own. `path`: see
+  // cublaslt::load.
   static Result<std::unique_ptr<Matmul>> create(const std::string& path);
   ~Matmul();
   Matmul(const Matmul&) = delete;
 
   const kernels::ProductLibrary* library() const { return &library_; }
-  // What went wrong since the last call.
+  // The first error since the last call.
   stw::Status take_error();
-  // Kinds of products that turned out since the last call to have no algorithm, for people.
+  // Kinds of products found since the last call to have no algorithm, for a message.
   std::vector<std::string> take_declined() { return std::exchange(declined_, {}); }
-  // While a stream is recorded choices wait: of new kinds it takes every product and multiplies none.
+  // While a stream is recorded, choices wait: products of new kinds are accepted and not computed.
   void defer(bool is_recording) { defers_ = is_recording; }
-  // Makes the choices that wait. True: there were some, and a recording since then is of no use.
+  // Makes the waiting choices. True: there were some, and a recording since defer(true) is useless.
   bool choose_waiting();
 
  private:
   explicit Matmul(const cublaslt::Functions& functions);
   struct Descriptors;
   bool must_wait(const kernels::LibraryProduct& product);
-  // Null where there is none, and where cuBLASLt failed to say, which is an error and asked again.
+  // Null where there is no algorithm. Also null where cuBLASLt failed: the error is noted, and the next call
+  // asks again.
   const cublaslt::Algorithm* algorithm_for(const kernels::LibraryProduct& product);
-  // Nothing where cuBLASLt says that it has none. Errors: it failed, which says nothing of what it has.
+  // nullopt where cuBLASLt has no algorithm. Errors: a failure of cuBLASLt, which says nothing about
+  // algorithms.
   cublaslt::Status choose(const kernels::LibraryProduct& product, std::optional<cublaslt::Algorithm>& chosen) const;
-  // not_supported where it needs scratch memory, or does not compute the product.
+  // not_supported where the algorithm needs scratch memory, or does not compute the product.
   cublaslt::Status check(const cublaslt::Algorithm& algorithm, const kernels::LibraryProduct& product) const;
   void note(cublaslt::Status status, const char* what, const kernels::LibraryProduct& product);
   cublaslt::Status multiply(const kernels::LibraryProduct& product, cudaStream_t stream);

@@ -6,15 +6,15 @@ namespace stw::cuda {
 
 namespace {
 
-// As nvml.h has them (nvmlProcessInfo_t of the functions that end in _v3, nvmlMemory_t).
+// Layouts from nvml.h (nvmlProcessInfo_t of the functions that end in _v3, nvmlMemory_t).
 using Card = struct nvmlDevice_st*;
 struct Process { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; };
 constexpr int success = 0;
-constexpr auto unknown_bytes = ~0ull;   // where the driver does not count, as under Windows'
+constexpr auto unknown_bytes = ~0ull;   // where the driver does not count, as on Windows
 
 struct Memory { unsigned long long total, free, used; };
 
-// The library, as long as it is used, and one card of it.
+// Keeps the library initialised for its lifetime, with one card.
 class Session {
  public:
   explicit Session(const std::string& bus_id) {

@@ -1,4 +1,4 @@
-// Who holds a card's memory: NVIDIA's management library, which comes with the driver, tells.
+// Processes that hold a card's memory, from NVIDIA's management library, which is part of the driver.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace stw::cuda {
 
-// Processes by what they hold, of the card at this PCI bus id (cudaDeviceGetPCIBusId); none where nobody tells. Any thread.
+// The processes that hold memory of the card at this PCI bus id (cudaDeviceGetPCIBusId); empty if unknown.
+// Any thread.
 std::vector<MemoryHolder> memory_holders(const std::string& bus_id);
-// In bytes, of all processes, the driver's own share included; no context is made to be told.
+// Bytes in use by all processes, including the driver's own share. Makes no context.
 std::optional<uint64_t> memory_used(const std::string& bus_id);
 
 }  // namespace stw::cuda

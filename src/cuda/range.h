@@ -1,5 +1,6 @@
-// What profilers show (Nsight Systems) of the host's side, in an NVTX domain of our own: programs as they are launched, ops
-// with their blocks as they are recorded into graphs or timed one by one. Without a profiler a range tests a pointer.
+// Ranges of host work for profilers (Nsight Systems), in an NVTX domain "stowage": programs at their launch,
+// and ops with their blocks while they are recorded into graphs or timed. Without a profiler a range tests a
+// pointer.
 #pragma once
 #include <nvtx3/nvToolsExt.h>
 

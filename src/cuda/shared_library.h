@@ -1,4 +1,4 @@
-// A library of NVIDIA's that is looked for at run time and, once loaded, stays.
+// Loads one of NVIDIA's libraries at run time. A loaded library stays.
 #pragma once
 #include <dlfcn.h>
 
@@ -12,11 +12,11 @@ namespace stw::cuda {
 
 struct LibrarySearch {
   std::string title;               // "cuBLASLt"
-  std::vector<std::string> names;  // the first that can be loaded
+  std::vector<std::string> names;  // tried in order
   std::string advice;              // what to install
 };
 
-using LibrarySymbols = std::vector<std::pair<const char*, void**>>;   // names, and where the addresses go
+using LibrarySymbols = std::vector<std::pair<const char*, void**>>;   // names, and where their addresses go
 
 // Errors: unsupported, with the advice. Any thread.
 inline Status load_functions(const LibrarySearch& search, const LibrarySymbols& functions) {

@@ -33,7 +33,7 @@ Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t 
   return ok();
 }
 
-// The next piece is on its way while one is taken out.
+// The next piece is copied while the caller's copy of one is made.
 Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   const auto* source = static_cast<const std::byte*>(from);
   const auto ask = [&](uint64_t at, size_t k) -> Status {

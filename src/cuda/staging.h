@@ -1,5 +1,5 @@
-// Pinned memory of the host that copies to and from the device go through: slots in a ring, each free again when the device
-// has read it. So the caller's memory may change at once, and a copy runs while the next slot is filled.
+// Pinned host memory for copies to and from the device: a ring of slots, each free again once the device has
+// read it. The caller may change its memory at once, and a copy runs while the next slot is filled.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -118,8 +118,8 @@ void CudaStream::zero(void* to, uint64_t bytes) {
   keep(asked("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
 }
 
-// A copy of the device may not overlap itself: pieces as long as the regions are apart, or through the host where they are
-// close to each other.
+// A device copy must not overlap itself. It is cut into pieces as long as the distance of the regions, or
+// goes through the host where that distance is small.
 void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
   auto* target = static_cast<std::byte*>(to);
@@ -143,7 +143,7 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
 }
 
 Status CudaStream::check(const Program& program, const Instruction& instruction) {
-  Status failed = library_error(name_of(program, instruction));   // of this op, whatever else went wrong
+  Status failed = library_error(name_of(program, instruction));   // taken even if another error is returned
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
   return failed;
 }
@@ -162,7 +162,7 @@ Status CudaStream::order(cudaStream_t first, cudaStream_t next) {
 }
 
 Status CudaStream::record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream) {
-  check_in();   // between two ops that the host records; what was launched goes on
+  check_in();   // cancels between two recorded ops; launched work goes on
   const Range range(range_name(*execution.graph, instruction).c_str());
   execute_one(execution, program, instruction, stream);
   return check(program, instruction);
@@ -208,7 +208,8 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   for (const Stage& stage : stages_of(program)) {
     std::vector<cudaStream_t> beside;
-    for (const OpKind kind : {OpKind::fetch, OpKind::store}) {   // copies of a direction one after the other
+    // Copies in one direction run one after the other.
+    for (const OpKind kind : {OpKind::fetch, OpKind::store}) {
       cudaStream_t const stream = kind == OpKind::fetch ? fetches_ : stores_;
       if (std::none_of(&list[stage.first], &list[stage.first] + (stage.ops - stage.first), [&](const Instruction& i) { return i.kind == kind; })) continue;
       STW_TRY(order(recorder_, stream));
@@ -225,7 +226,8 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
 Status CudaStream::record_timed(const Execution& execution, const Program& program) {
   const size_t count = program.instructions.size();
   const auto record_timer = [&](size_t n) -> Status {
-    STW_CUDA_TRY("a timer", cudaEventRecordWithFlags(timers_[n], recorder_, cudaEventRecordExternal));   // a node of the graph
+    // A node of the graph.
+    STW_CUDA_TRY("a timer", cudaEventRecordWithFlags(timers_[n], recorder_, cudaEventRecordExternal));
     return ok();
   };
   for (size_t n = 0; n < count; ++n) {
@@ -255,13 +257,15 @@ void CudaStream::tell_declined() {
 }
 
 Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
-  static_cast<void>(cudaGetLastError());   // of the host's, where its runtime is ours: launches leave theirs there, too
-  STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
+  // Clears an error of the host, if it shares our runtime; launches leave theirs in the same place.
+  static_cast<void>(cudaGetLastError());
+  // Allows kernels to be loaded during the recording.
+  STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));
   RecordedGraph graph(nullptr);
   cudaError_t ended = cudaSuccess;
   Status recorded = ok();
   {
-    struct Ending {   // also where memory of the host's ends
+    struct Ending {   // ends the capture also when host memory runs out
       CudaStream& stream;
       RecordedGraph& graph;
       cudaError_t& ended;
@@ -269,7 +273,8 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
         stream.defer_choices(false);
         cudaGraph_t ended_graph = nullptr;
         ended = cudaStreamEndCapture(stream.recorder_, &ended_graph);
-        if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
+        // Returned below, or caused by the error that is.
+        if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());
         graph = RecordedGraph(ended_graph);
       }
     } ending{*this, graph, ended};
@@ -284,7 +289,7 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   Result<RecordedGraph> graph = capture_once(execution, program, timed);
-  while (choose_waiting()) {   // what waited was not recorded
+  while (choose_waiting()) {   // a recording lacks products whose choice waited
     const Status chosen = library_error("program " + program.name);
     if (!graph) break;
     STW_TRY(chosen);
@@ -329,7 +334,8 @@ Status CudaStream::run_timed(const Execution& execution, const Program& program,
     STW_CUDA_TRY("a timer", cudaEventCreateWithFlags(&timer, cudaEventDefault));
     timers_.push_back(timer);
   }
-  // As in a run the device goes from op to op by itself: launched one by one, small ops would show the host's time.
+  // A graph lets the device go from op to op as in a run. If ops were launched one by one, small ones would
+  // show the host's time.
   STW_ASSIGN(graph, capture(execution, program, true));
   cudaError_t status = cudaGraphLaunch(graph, stream_);
   if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);

@@ -1,4 +1,4 @@
-// A stream of a CUDA device: programs become graphs, since all their addresses stay as they are.
+// A stream of a CUDA device. Programs become CUDA graphs, as all their addresses are fixed.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ namespace stw::cuda {
 
 class CudaStream : public Stream {
  public:
-  // `device` outlives it.
+  // `device` must outlive it.
   static Result<std::unique_ptr<Stream>> create(const Device& device, const DeviceOptions& options);
   ~CudaStream() override;
 
@@ -42,41 +42,42 @@ class CudaStream : public Stream {
   struct DestroyGraph { void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); } };
   using RecordedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
   Result<RecordedGraph> capture_once(const Execution& execution, const Program& program, bool timed);
-  // Choices of the vendor's libraries: see Matmul.
+  // Choices of algorithms by NVIDIA's libraries: see Matmul.
   void defer_choices(bool is_recording);
   bool choose_waiting();
   void tell_declined();
-  // Copies that nobody waits for: what went wrong first is told by the next run or wait, whichever thread asks for it.
+  // Keeps the first error of a copy that is not waited for. The next run or wait returns it, on any thread.
   void keep(Status copied);
   Status take_kept();
-  // What went wrong in the vendor's libraries, and where.
+  // The error of NVIDIA's libraries, and where it occurred.
   Status library_error(const std::string& where);
-  // What went wrong in an instruction that was just executed.
+  // The error of an instruction that was just executed.
   Status check(const Program& program, const Instruction& instruction);
-  // What is recorded on `next` from now on waits for what was recorded on `first`.
+  // Later work on `next` waits for earlier work on `first`.
   Status order(cudaStream_t first, cudaStream_t next);
   Status record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream);
-  // Of a stage its ops; weight gradients beside the others where the developer's switch asks for it.
+  // Records the ops of a stage. A developer's switch moves weight gradients to a branch.
   Status record_ops(const Execution& execution, const Program& program, const Stage& stage);
   Result<cudaEvent_t> branch_event(size_t n);
-  // All instructions, the copies of a stage beside its ops, into a graph.
+  // Records all instructions into a graph. The copies of a stage run at the same time as its ops.
   Status record(const Execution& execution, const Program& program);
-  // One after the other, and a timer between every two.
+  // Records instructions one after the other, with a timer between each two.
   Status record_timed(const Execution& execution, const Program& program);
 
   const Device& device_;
   const int ordinal_;
   const std::string cublaslt_, cudnn_;
-  cudaStream_t stream_ = nullptr;   // where everything runs
+  cudaStream_t stream_ = nullptr;   // all work runs here
   bool owns_stream_ = false;
-  cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
-  cudaStream_t branch_ = nullptr;                                            // and weight gradients beside other ops
+  // For recording graphs: ops, and copies that run at the same time.
+  cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;
+  cudaStream_t branch_ = nullptr;   // and weight gradients that run at the same time
   cudaEvent_t order_ = nullptr;
   Status kept_ = ok();
   std::vector<cudaEvent_t> timers_, branch_events_;
   std::unique_ptr<Staging> staging_;
-  std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it
-  std::unique_ptr<CudnnAttention> attention_;  // the same
+  std::unique_ptr<Matmul> matmul_;             // null unless the numerics ask for it
+  std::unique_ptr<CudnnAttention> attention_;  // null unless the numerics ask for it
   std::map<const Program*, cudaGraphExec_t> graphs_;
 };
 

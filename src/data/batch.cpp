@@ -14,7 +14,7 @@ namespace {
 
 Error wrong(const std::string& name, const std::string& what) { return {Code::bad_argument, "batch: " + name + ": " + what}; }
 
-// `labels`: a matrix (samples, labels); 0: (samples, tokens), or a vector.
+// `labels`: the columns of a matrix (samples, labels); 0 for a matrix (samples, tokens) or a vector.
 template <class T>
 Result<HostMatrix<T>> view(const std::string& name, const DLManagedTensorVersioned* managed, const BatchLimits& limits, int dimensions, int64_t labels = 0) {
   constexpr bool is_float = std::is_same_v<T, float>;
@@ -97,7 +97,7 @@ Status Batch::check_classes(int64_t labels) const {
   return ok();
 }
 
-// A sample without values has a NaN in front.
+// The row of a sample without values begins with a NaN.
 Status Batch::check_values(Task task) const {
   if (!values_.data) return ok();
   if (values_.samples != tokens_.samples)
@@ -109,7 +109,7 @@ Status Batch::check_values(Task task) const {
   return ok();
 }
 
-// A document's tokens follow each other: 0, 1, 2, …
+// Positions within a document count up: 0, 1, 2, …
 Status Batch::check_positions() const {
   if (!positions_.data) return ok();
   STW_TRY(check_shape("positions", positions_));
@@ -227,7 +227,7 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
     for (int64_t label = 0; has_target && label < values_.tokens && values_.data; ++label) rows.values[i * rows.value_count + label] = values_.at(sample, label);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
     if (reference_.data && has_target) rows.reference[i] = reference_.at(sample, at);
-    // What is not there is a document of its own.
+    // Padding rows are documents of their own.
     if (rows.positions) rows.positions[i] = !is_there ? 0 : positions_.data ? positions_.at(sample, i) : static_cast<int32_t>(i);
     if (token_types_.data) rows.token_types[i] = is_there ? token_types_.at(sample, i) : 0;
   }

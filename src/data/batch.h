@@ -1,4 +1,4 @@
-// A host's global batch: named DLPack tensors, checked and read sample by sample without copies.
+// A host's global batch: named DLPack tensors, checked once and read sample by sample without copies.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace stw {
 
-// A matrix (samples, tokens) in host memory, or (samples, labels), or a vector (samples): one token each.
+// A matrix (samples, tokens) or (samples, labels) in host memory, or a vector (samples) with one column.
 template <class T>
 struct HostMatrix {
   const T* data = nullptr;
@@ -18,11 +18,11 @@ struct HostMatrix {
   T at(int64_t sample, int64_t token = 0) const { return data[sample * sample_stride + token * token_stride]; }
 };
 
-// What a batch must agree with.
+// The limits that a batch is checked against.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
   int64_t labels;        // of a task with labels, else 0
-  int64_t token_types;   // that the model tells apart, else 0
+  int64_t token_types;   // number of token types of the model, else 0
   InputIndices inputs;   // of the plan's graph
   Preference preference;
   Task task = Task::language_model;
@@ -30,16 +30,18 @@ struct BatchLimits {
 
 class Batch {
  public:
-  // Errors: bad_argument naming the tensor, what was expected and what was found: unknown or missing names, types,
-  // shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it, positions that neither
-  // count on nor begin anew, weights that are not finite. unsupported: a tensor that the plan has no input for.
+  // Errors: bad_argument, which names the tensor, the expected and the found value: unknown or missing names,
+  // types, shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it,
+  // positions that neither count up nor restart at 0, weights that are not finite. unsupported: a tensor for
+  // which the plan has no input.
   static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors, uint32_t count,
                             const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }
   int64_t tokens() const { return tokens_.tokens; }
-  // One sample, continued to `sequence` with ignored tokens.
+  // Copies one sample, padded to `sequence` with ignored tokens.
   void copy(int64_t sample, int64_t sequence, const SampleRows& rows) const;
-  // A sample's losses, as copy has its targets, as log-probabilities in the places of its targets or labels.
+  // Writes a sample's losses as log-probabilities. `losses` has the order of copy()'s targets, `out` that of
+  // the host's targets or labels.
   void put_beside(const float* losses, float* out) const;
 
  private:
@@ -56,11 +58,13 @@ class Batch {
   Status check_token_types(int64_t types) const;
   Status check_pairs(Preference preference) const;
 
-  int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }   // from a label to the token that has it as its target
+  // Distance from a label to the token whose target it is.
+  int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }
 
   HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;
-  bool are_of_tokens_ = false;           // labels_: each is its own token's, not the next one to learn
-  HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
+  bool are_of_tokens_ = false;           // labels_ belong to their own tokens and are not shifted
+  // At most one of these is set. classes_: the labels of a classifier's samples.
+  HostMatrix<int32_t> targets_, labels_, classes_;
   HostMatrix<float> weights_, reference_;
   HostMatrix<float> values_;   // (samples, labels), in place of classes
 };

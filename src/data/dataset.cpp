@@ -17,10 +17,11 @@ namespace {
 
 constexpr uint64_t chunk_tokens = 4096;             // read at once, on the stack
 constexpr uint64_t evaluation_seed = 0x73746f77616765;
-constexpr uint32_t window_stream = 0xDA7A5E7;       // third word of the counter, apart from the streams of dropout
-constexpr uint32_t order_stream = 0xDA7A600;        // and the seven behind it
+constexpr uint32_t window_stream = 0xDA7A5E7;   // third word of the Philox counter; dropout uses other values
+constexpr uint32_t order_stream = 0xDA7A600;        // this value and the next seven
 
-constexpr uint32_t mask_stream = 0xDA7A700;         // keys of samples' masks; and the one behind it: draws of their tokens
+// For the key of a sample's mask; the next value: for the draws of its tokens.
+constexpr uint32_t mask_stream = 0xDA7A700;
 
 uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   const auto words =
@@ -28,15 +29,16 @@ uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   return scale_to_range(words[0] | static_cast<uint64_t>(words[1]) << 32, range);
 }
 
-constexpr double draws_of_word = 4294967296.0;   // how many values 32 bits have
+constexpr double draws_of_word = 4294967296.0;   // number of 32-bit values
 
 uint64_t key_of_mask(uint64_t seed, std::array<uint32_t, 3> counter) {
   const auto words = philox(seed, {counter[0], counter[1], mask_stream, counter[2]});
   return words[0] | static_cast<uint64_t>(words[1]) << 32;
 }
 
-// The place of `index` in a permutation of [0, count): a balanced Feistel network over the bits that it takes, walked until the place is
-// there (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// The position of `index` in a permutation of [0, count): a balanced Feistel network over the bits of count -
+// 1, applied again until the result is below count (Black and Rogaway, "Ciphers with arbitrary finite
+// domains", 2002).
 uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) {
   if (count < 2) return 0;
   const int half = (std::bit_width(count - 1) + 1) / 2;
@@ -53,7 +55,8 @@ uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) 
   return index;
 }
 
-// use(at, chunk) for items [first, first + count) of a file, in pieces: `at` is the first one's number.
+// Calls use(at, chunk) for items [first, first + count) of a file, in pieces. `at`: the number of the first
+// item of the chunk.
 template <class Item, class Use>
 Status in_chunks(const File& file, uint64_t first, uint64_t count, const Use& use) {
   Item chunk[chunk_tokens];
@@ -82,16 +85,18 @@ int32_t as_target(uint32_t label) { return label == no_label ? kernels::ignored_
 
 uint64_t share_of(uint64_t count, double fraction) { return static_cast<uint64_t>(static_cast<double>(count) * fraction); }
 
-// Documents at the end that make up `fraction` of the tokens of all, as nearly as whole documents can, but for the first one. What is
-// longer than `length` counts that much, as windows cut it: else one long document would have all short ones held out.
+// The number of documents at the end whose tokens are as close to `fraction` of all tokens as whole documents
+// can be; never the first document. A document longer than `length` counts as `length` tokens, as in its
+// window. Otherwise one long document could have all short ones held out.
 size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length, double fraction) {
-  std::vector<uint64_t> before(begins.size() + 1, 0);   // tokens of the documents in front of each
+  std::vector<uint64_t> before(begins.size() + 1, 0);   // tokens of the documents before each one
   for (size_t d = 0; d < begins.size(); ++d) before[d + 1] = before[d] + std::min((d + 1 < begins.size() ? begins[d + 1] : count) - begins[d], length);
   const uint64_t all = before.back(), held_out = share_of(all, fraction);
   if (held_out == 0) return 0;
   if (held_out == all) return begins.size();
   const uint64_t wanted = all - held_out;
-  auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);   // a document's place: behind the last one there is none
+  // A document's index, not the end.
+  auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);
   if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
   return first == before.begin() ? 0 : static_cast<size_t>(before.end() - 1 - first);
 }
@@ -103,7 +108,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count())
     return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count()) + " bytes, a mark for each token, found " + std::to_string(file.size())};
-  std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
+  std::vector<uint64_t> begins;   // first tokens of documents, or of pairs
   uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
     check_in(chunk.size());
@@ -120,7 +125,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   }));
   if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
-  // The last token of a window may be a target alone, but has no label and is not hidden.
+  // The last token of a window may serve only as a target. With labels or hidden tokens it cannot.
   const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0 && !hides_tokens());
   const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
   const uint64_t end = trained == begins.size() ? count : begins[trained];
@@ -136,7 +141,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   return ok();
 }
 
-// One that is cut would be another one.
+// A cut pair would be another pair.
 Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
   for (const Window& window : range.windows)
     if (const int64_t own = own_tokens(range, window.first); has_pairs_ && own > sequence + 1)
@@ -297,7 +302,8 @@ uint64_t Dataset::evaluation_mask(uint64_t start) { return key_of_mask(evaluatio
 void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
   const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
   const uint64_t hidden_end = end_of(masking_.rate), mask_end = end_of(0.8), random_end = end_of(0.9);
-  bool is_hidden = false, may_go_on = false;   // the word of the token before; whether that one is of a word
+  // Whether the token before is hidden, and whether its word may go on.
+  bool is_hidden = false, may_go_on = false;
   for (int64_t i = 0; i < sequence; ++i) {
     const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];
     const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0), may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
@@ -314,7 +320,7 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
   }
 }
 
-// Tokens of the window that are marked may be hidden.
+// Marked tokens of the window may be hidden.
 Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
   const int64_t own = own_tokens(range, start);
   return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
@@ -395,7 +401,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   const int64_t own = std::min(own_tokens(range, start), sequence);
   const bool at_first = rows.label_place == LabelPlace::first_token;
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
-  int64_t begin = 0;   // of the document
+  int64_t begin = 0;   // of the current document
   uint64_t document = window->document;
   const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
   Status put = ok();

@@ -11,7 +11,7 @@ namespace stw {
 namespace {
 
 constexpr char name[8] = {'s', 't', 'w', 'r', 'e', 'f', '0', '1'};
-struct End {   // little-endian, as all files of ours
+struct End {   // little-endian, like all files of Stowage
   char is[8];
   uint64_t count, pairs, values;   // values: hash of the floats
 };

@@ -1,5 +1,5 @@
-// The file of a reference (stw_dataset_options.reference): a float for each token of a dataset of pairs, and behind them of which tokens and marks
-// they are, with a checksum.
+// Reference files (stw_dataset_options.reference): a float for each token of a dataset of pairs, followed by
+// a record with a hash of the pairs' tokens and marks and a checksum.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,7 +24,8 @@ class ReferenceWriter {
   uint64_t pairs_, count_ = 0;
 };
 
-// A file whose first `count` floats are those. Errors: corrupt for what is none, or damaged; bad_state where it is of other tokens or marks.
+// Opens a reference file; its first `count` floats are the log-probabilities. Errors: corrupt where it is no
+// reference file, or damaged; bad_state where it belongs to other tokens or marks.
 Result<File> open_reference(const std::string& path, uint64_t count, uint64_t pairs);
 
 }  // namespace stw

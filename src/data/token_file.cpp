@@ -19,8 +19,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tokens are stored little-endian");
 
 constexpr uint64_t chunk_bytes = 32768;              // read at once, on the stack
-constexpr uint64_t sample_bytes = uint64_t{1} << 18;   // that tell whether a type is plausible
-constexpr uint64_t fewest_ids = 16;                  // that tell something
+// Of the file's beginning, to guess the type of its ids.
+constexpr uint64_t sample_bytes = uint64_t{1} << 18;
+constexpr uint64_t fewest_ids = 16;                  // fewer ids are not judged
 constexpr uint64_t most_header = 65536;
 constexpr std::string_view array_magic = "\x93NUMPY";
 
@@ -43,11 +44,11 @@ const char* type_name(TokenFormat format) {
   }
 }
 
-// Ids of the first bytes of a file, as a type has them.
+// Statistics of the ids at a file's beginning, read as one type.
 struct Reading {
-  uint64_t ids = 0, outside = 0;              // outside: of the vocabulary
-  uint64_t even_zeros = 0, odd_zeros = 0;     // ids that are 0, by their places
-  std::array<uint64_t, 256> low{}, second{};  // how often their bytes have each value
+  uint64_t ids = 0, outside = 0;              // outside: not in the vocabulary
+  uint64_t even_zeros = 0, odd_zeros = 0;     // ids that are 0, at even and odd indices
+  std::array<uint64_t, 256> low{}, second{};  // counts of the values of the lowest and the second byte
 
   bool is_every_second_zero(uint64_t zeros, uint64_t places, uint64_t others, uint64_t other_places) const { return ids >= fewest_ids && zeros == places && others < other_places; }
   bool is_odd_zero() const { return is_every_second_zero(odd_zeros, ids / 2, even_zeros, ids - ids / 2); }
@@ -74,19 +75,20 @@ double bits_of(const std::array<uint64_t, 256>& counts, uint64_t all) {
   return bits / portable_log(2.0);
 }
 
-// Whether ids of 16 bits look byte-swapped: a text's ids vary most in their low byte.
+// Whether 16-bit ids look byte-swapped: in a text's ids the low byte varies most.
 bool is_swapped(const Reading& r) {
   if (r.ids >= fewest_ids && r.low[0] == r.ids && r.even_zeros + r.odd_zeros < r.ids) return true;
   const double second = bits_of(r.second, r.ids);
   return r.ids >= 4096 && second >= 7 && second > bits_of(r.low, r.ids) + 0.4;
 }
 
-// What the ids look like if not like numbers of that width; empty where they look right. Wider types come first: that all their numbers are in
-// the vocabulary is no accident.
+// The type that the ids look like, if not numbers of that width; empty where they look right. Wider types are
+// tried first: that all of their numbers lie in the vocabulary is hardly an accident.
 std::string other_type(std::span<const unsigned char> bytes, uint64_t width, int64_t vocabulary) {
   const Reading now = read_sample(bytes, width, false, vocabulary);
   if (now.ids < fewest_ids) return "";
-  const bool swapped = width == 2 && is_swapped(now), is_outside = now.outside * 4 > now.ids;   // a few ids outside are wrong as ids
+  // Where only a few ids are outside, the ids are wrong and not the type.
+  const bool swapped = width == 2 && is_swapped(now), is_outside = now.outside * 4 > now.ids;
   if (!is_outside && !now.is_odd_zero() && !now.is_even_zero() && !swapped) return "";
   for (const uint64_t other : {uint64_t{8}, uint64_t{4}, uint64_t{2}}) {
     const Reading little = read_sample(bytes, other, false, vocabulary), big = read_sample(bytes, other, true, vocabulary);
@@ -99,7 +101,7 @@ std::string other_type(std::span<const unsigned char> bytes, uint64_t width, int
   return "";
 }
 
-// What stands for `key` in the header of an array, a Python dictionary; from its first character on.
+// The value of `key` in the header of an array, a Python dictionary, up to the header's end.
 std::string_view value_of(std::string_view header, std::string_view key) {
   for (const char quote : {'\'', '"'}) {
     const size_t at = header.find(quote + std::string(key) + quote);
@@ -115,7 +117,8 @@ std::optional<TokenFormat> format_of(std::string_view descr) {
   if (descr == "<u2") return TokenFormat::uint16;
   if (descr == "<u4") return TokenFormat::uint32;
   if (descr == "<i4") return TokenFormat::int32;
-  if (descr == "<i8" || descr == "<u8") return TokenFormat::int64;   // an id above all of int64 is outside of any vocabulary
+  // An id beyond int64 reads as negative, and is outside of any vocabulary.
+  if (descr == "<i8" || descr == "<u8") return TokenFormat::int64;
   if (descr == "|u1") return TokenFormat::bytes;
   return std::nullopt;
 }
@@ -131,7 +134,8 @@ Status TokenFile::read_as(uint64_t first, uint64_t count, int64_t vocabulary, in
     const uint64_t now = std::min(count - done, most);
     STW_TRY(file_.read(begin_ + (first + done) * sizeof(Token), chunk, now * sizeof(Token)));
     if (content) check_in(now * sizeof(Token)), content->update(chunk, now * sizeof(Token));
-    // The largest tells whether all are right, and is found many at a time. Negative ones are the largest.
+    // Compares only the largest token of a chunk, which vectorises. As unsigned numbers negative tokens are
+    // the largest.
     Unsigned largest = 0;
     for (uint64_t i = 0; i < now; ++i) largest = std::max(largest, chunk[i]);
     if (largest >= static_cast<uint64_t>(vocabulary)) {
@@ -155,7 +159,7 @@ Status TokenFile::read(uint64_t first, uint64_t count, int64_t vocabulary, int32
   }
 }
 
-// Where the file begins as NumPy's format (.npy, versions 1 to 3) says.
+// Finds the start of the ids in a NumPy file (.npy, versions 1 to 3).
 Status TokenFile::find_array(TokenFormat asked) {
   char start[12] = {};
   if (file_.size() < sizeof start) return ok();
@@ -223,7 +227,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, i
     return corrupt(path, "expected a multiple of " + std::to_string(width) + " bytes (" + type_name(source.format_) + " tokens), found " + std::to_string(bytes));
   source.count_ = bytes / width;
   if (source.count_ == 0) return corrupt(path, "expected tokens, found an array of none");
-  // The same bytes as numbers of another width are other tokens.
+  // The width goes into the hash: the same bytes read at another width are other tokens.
   if (const auto other = static_cast<uint8_t>(width); format != TokenFormat::bytes && width != (vocabulary > 65536 ? 4 : 2)) content.update(&other, 1);
   STW_TRY(source.read(0, source.count_, vocabulary, nullptr, &content));
   return source;

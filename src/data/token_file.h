@@ -1,4 +1,5 @@
-// A file of tokens: bytes of a text, or ids as numbers of one type, bare or as a NumPy array. Read in pieces, never loaded.
+// A file of tokens: the bytes of a text, or ids of one integer type, bare or as a NumPy array. Read in
+// pieces, never loaded as a whole.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,17 +12,19 @@
 namespace stw {
 
 enum class TokenFormat : uint8_t {
-  automatic,  // a name that ends in ".bin" or ".npy": ids; else bytes
-  ids,        // as a NumPy array's header says; without one uint32 where the vocabulary exceeds 65,536, else uint16
+  automatic,  // names that end in ".bin" or ".npy": ids; others: bytes
+  // The type in a NumPy array's header; without one uint32 where the vocabulary exceeds 65,536, else uint16.
+  ids,
   bytes,      // text: every byte is a token (the byte tokenizer)
   uint16, uint32, int32, int64,   // ids, little-endian
 };
 
 class TokenFile {
  public:
-  // Checks that every token is below the vocabulary; `content` gets the tokens' bytes. Errors: io_error; corrupt (empty, a size that is no
-  // multiple of a token's, a token outside of the vocabulary: naming its position and its id, a NumPy array of another kind, and what a failed
-  // download left); bad_argument where ids without a header look like those of another type, unless the format says what they are.
+  // Checks that every token is below the vocabulary, and adds the tokens' bytes to `content`. Errors:
+  // io_error; corrupt (empty, a size that is no multiple of a token's, a token outside of the vocabulary,
+  // with its position and id, an unsupported NumPy array, a failed download); bad_argument where ids without
+  // a header look like another type, unless the format gives the type.
   static Result<TokenFile> open(const std::string& path, TokenFormat format, int64_t vocabulary, Hash64& content);
 
   const std::string& path() const { return file_.path(); }
@@ -37,8 +40,8 @@ class TokenFile {
   Status check_type(int64_t vocabulary, bool is_said) const;
 
   File file_;
-  TokenFormat format_;    // neither automatic nor ids, once it is open
-  uint64_t begin_ = 0;    // bytes in front of the tokens
+  TokenFormat format_;    // neither automatic nor ids once the file is open
+  uint64_t begin_ = 0;    // bytes before the tokens
   uint64_t count_ = 0;
   bool has_header_ = false;
 };

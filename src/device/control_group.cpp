@@ -11,8 +11,9 @@
 namespace stw {
 namespace {
 
-// The group that a line "hierarchy:controllers:path" names, and all around it, as folders. A container may see its own group as
-// the top of the tree under the path that it has outside: there are no such folders then, but for the top.
+// The folders of the group that a line "hierarchy:controllers:path" names, and of all groups around it. A
+// container may see its own group as the top of the tree, while the path is the one outside of it: then only
+// the top folder exists.
 std::vector<std::string> folders_of(std::string_view groups, const std::string& tree, std::string_view controller) {
   std::vector<std::string> folders;
   for (size_t begin = 0; begin < groups.size();) {
@@ -27,31 +28,32 @@ std::vector<std::string> folders_of(std::string_view groups, const std::string& 
     if (!is_unified && controllers.find("," + std::string(controller) + ",") == std::string::npos) continue;
     const std::string top = is_unified ? tree : tree + "/" + std::string(controller);
     std::string_view path = line.substr(second + 1);
-    if (path.find("/..") != std::string_view::npos) path = {};   // outside of what this process sees
+    if (path.find("/..") != std::string_view::npos) path = {};   // outside of this process's view
     for (; path.size() > 1; path = path.substr(0, path.rfind('/'))) folders.push_back(top + std::string(path));
     folders.push_back(top);
   }
   return folders;
 }
 
-// The number that a file begins with; 0 where there is none ("max", "-1").
+// The number at the start of a text; 0 where there is none ("max", "-1").
 uint64_t number_in(const std::string& text) { return text.starts_with('-') ? 0 : std::strtoull(text.c_str(), nullptr, 10); }
 
-// Of lines "key number".
+// The number in a line "key number".
 uint64_t number_of(const std::string& lines, const std::string& key) {
   const std::string text = "\n" + lines, sought = "\n" + key + " ";
   const size_t at = text.find(sought);
   return at == std::string::npos ? 0 : number_in(text.substr(at + sought.size()));
 }
 
-struct MemoryFiles { const char *limit, *used, *inactive, *active; };   // the last two: of memory.stat
+// The last two are keys of memory.stat.
+struct MemoryFiles { const char *limit, *used, *inactive, *active; };
 constexpr MemoryFiles unified{"/memory.max", "/memory.current", "inactive_file", "active_file"};
 constexpr MemoryFiles version_1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
 
 void bound(SystemMemory& memory, const SystemMemory& machine, const std::string& folder, const MemoryFiles& files) {
   const uint64_t limit = number_in(kernel_text(folder + files.limit));
   if (limit == 0 || limit >= machine.total) return;
-  // Files of which the system keeps copies in memory make room for whoever asks, as in MemAvailable of the whole machine.
+  // Cached files make room for allocations, as in the machine's MemAvailable.
   const std::string statistics = kernel_text(folder + "/memory.stat");
   const uint64_t cached = number_of(statistics, files.inactive) + number_of(statistics, files.active);
   const uint64_t used = number_in(kernel_text(folder + files.used)), held = used - std::min(used, cached);
@@ -59,7 +61,7 @@ void bound(SystemMemory& memory, const SystemMemory& machine, const std::string&
   memory.available = std::min(memory.available, limit - std::min(limit, held));
 }
 
-// `time` microseconds of every `period`.
+// `time` microseconds of every `period` microseconds.
 int bound(int processors, uint64_t time, uint64_t period) {
   if (time == 0 || period == 0) return processors;
   return static_cast<int>(std::clamp<uint64_t>((time + period / 2) / period, 1, static_cast<uint64_t>(processors)));
@@ -76,7 +78,7 @@ SystemMemory ControlGroups::memory_within(const SystemMemory& machine) const {
 
 int ControlGroups::processors_within(int processors) const {
   for (const std::string& folder : folders_of(groups_, tree_, "")) {
-    const std::string quota = kernel_text(folder + "/cpu.max");   // "200000 100000", "max 100000"
+    const std::string quota = kernel_text(folder + "/cpu.max");   // "200000 100000" or "max 100000"
     const size_t space = quota.find(' ');
     if (space != std::string::npos) processors = bound(processors, number_in(quota), number_in(quota.substr(space + 1)));
   }

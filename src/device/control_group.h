@@ -1,5 +1,5 @@
-// What control groups leave of a machine to a process: those of version 2 and of version 1, its own group and all around it, as
-// containers, batch systems and services of systemd have them.
+// The part of a machine that control groups (version 1 and 2) leave to this process, by its own group and all
+// groups around it. Containers, batch systems and systemd's services set such limits.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace stw {
 
 class ControlGroups {
  public:
-  // `groups`: what /proc/self/cgroup says. `tree`: where the groups are as folders, /sys/fs/cgroup.
+  // `groups`: the text of /proc/self/cgroup. `tree`: the folder of the groups, /sys/fs/cgroup.
   ControlGroups(std::string groups, std::string tree) : groups_(std::move(groups)), tree_(std::move(tree)) {}
 
   SystemMemory memory_within(const SystemMemory& machine) const;

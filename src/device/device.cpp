@@ -12,7 +12,7 @@ namespace stw {
 
 namespace {
 
-// As much of a text as there is room for; what is left becomes 0.
+// Copies as much of a text as fits, in whole characters, and fills the rest with 0.
 template <size_t n>
 void put(char (&to)[n], std::string_view text) {
   std::fill(std::copy_n(text.begin(), utf8_fitting(text, n - 1), to), to + n, '\0');
@@ -30,7 +30,7 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   DeviceOptions chosen = options;
   if (chosen.backend == Backend::automatic) {
     chosen.backend = Backend::cuda;
-    // A card that is too old is no reason to train nothing.
+    // With a card that is too old, use the CPU.
     if (cuda_device_count() > 0) {
       auto device = open_cuda(chosen);
       if (device || device.error().code != Code::unsupported) return device;
@@ -54,7 +54,7 @@ void Device::log(int32_t level, const char* component, const char* message) cons
     put(kept.component, component);
     put(kept.text, message);
   }
-  const FloatMode mode;   // whatever it leaves behind
+  const FloatMode mode;   // restores the mode after the callback
   if (options_.log) options_.log(options_.log_user, level, component, message);
 }
 

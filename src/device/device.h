@@ -1,5 +1,5 @@
-// A device that a host opened: whose memory, which threads, which instruction set, who is told. What differs between kinds
-// of devices is behind this and Stream (src/cpu/cpu_device.cpp, src/cuda/).
+// A device that a host opened: its allocator, threads, instruction set and log. Kinds of devices are
+// implementations of this class and of Stream (src/cpu/cpu_device.cpp, src/cuda/).
 #pragma once
 #include <cstddef>
 #include <array>
@@ -17,7 +17,7 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
-inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING: src/api asserts that both agree
+inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING; src/api asserts that they agree
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;
@@ -30,9 +30,9 @@ struct DeviceInfo {
 
 struct DeviceOptions {
   Backend backend = Backend::cpu;
-  int ordinal = 0;                              // of several CUDA devices
-  void* stream = nullptr;                       // CUDA: the host's, or null
-  std::string cublaslt, cudnn;                  // CUDA: paths of these libraries; empty: what the system finds
+  int ordinal = 0;                              // index among several CUDA devices
+  void* stream = nullptr;                       // CUDA: the host's stream, or null
+  std::string cublaslt, cudnn;   // CUDA: paths of these libraries; empty: the system's search path
   int threads = 0;                              // 0: one for each processor
   bool choose_isa = true;
   kernels::Isa isa = kernels::Isa::scalar;
@@ -46,11 +46,11 @@ struct DeviceOptions {
   void* run_user = nullptr;
 };
 
-// A process, and what it holds of a device's memory.
-struct MemoryHolder { uint64_t process, bytes; std::string name; };   // name: of the program, or nothing
+// A process, and the bytes of a device's memory that it holds.
+struct MemoryHolder { uint64_t process, bytes; std::string name; };   // name: of its program; may be empty
 
 struct LogMessage {
-  uint64_t number = 0;   // from 1; 0: none
+  uint64_t number = 0;   // from 1; 0: no message
   int32_t level = 0;
   char component[32] = {}, text[224] = {};
 };
@@ -60,39 +60,41 @@ class Device {
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
   virtual ~Device() = default;
   virtual DeviceInfo info() const = 0;
-  // In bytes; 0 where that is unknown. A CUDA device that nobody uses yet gets a context to be asked.
+  // In bytes; 0 if unknown. The query makes a context on a CUDA device where this process has none.
   virtual uint64_t memory_free() const = 0;
-  // Of a card's memory what has come into use beside an arena of so many bytes since the library made this process's context of
-  // it: that, kernels, graphs (and whatever others took meanwhile). 0: unknown, also where the host made the context.
+  // Bytes of the card's memory that came into use since the library made this process's context, in addition
+  // to an arena of this size: the context, kernels and graphs, and memory that other processes took
+  // meanwhile. 0: unknown, also where the host made the context.
   virtual uint64_t memory_outside(uint64_t) const { return 0; }
-  // Of a card's memory, the largest first, as far as the driver tells.
+  // Processes that hold the card's memory, the largest first; only those that the driver reports.
   virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
   int ordinal() const { return options_.ordinal; }
-  int threads() const { return options_.threads; }   // as they were asked for
+  int threads() const { return options_.threads; }   // the number asked for
   bool is_cuda() const { return options_.backend == Backend::cuda; }
-  // False in a child that fork() made: its threads and its context are the parent's.
+  // False in a child after fork(): threads and context belong to the parent.
   bool is_of_this_process() const { return process_ == this_process(); }
-  // At most this many threads of the device, where it has any.
+  // Uses at most `threads` threads of the device, if it has threads.
   virtual Result<std::unique_ptr<Stream>> make_stream(int threads) const = 0;
 
   bool has_allocator() const { return options_.allocate != nullptr; }
   // Memory for one arena, or null.
   virtual void* allocate(size_t bytes, size_t alignment) const = 0;
   virtual void release(void* memory, size_t bytes) const = 0;
-  // Gives the memory another size; of its contents so many bytes are kept, which both sizes have. False: it has its old size and
-  // those, but may lie elsewhere; null where the device lost it. The device's own never takes more than the larger of both; a host's
-  // allocator is asked for the new before the old goes.
+  // Changes the size of the memory and keeps its first `kept` bytes, which fit both sizes. False: it keeps
+  // its old size and these bytes but may have moved; null if the device lost it. A device's own memory never
+  // takes more than the larger of both sizes. A host's allocator must give the new memory before the old is
+  // released.
   virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const = 0;
-  // Memory of the host that the device can copy from and to, or null; and what is there of it, 0 where that is unknown.
+  // Host memory that the device can copy from and to, or null. host_memory_free(): bytes, 0 if unknown.
   virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
   virtual void release_host(void* memory, size_t bytes) const = 0;
   virtual uint64_t host_memory_free() const = 0;
 
-  // The host's executor, or threads of its own; of a GPU for what the host's side computes.
+  // The host's executor, or new threads. On a GPU the pool computes the host's part.
   Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
 
   void log(int32_t level, const char* component, const char* message) const;
-  // The oldest message kept with a larger number. Any thread.
+  // The oldest message in the log with a number above `after`. Any thread.
   LogMessage next_log(uint64_t after) const;
 
  protected:
@@ -101,18 +103,19 @@ class Device {
   DeviceOptions options_;
 
  private:
-  const int64_t process_;   // that opened it
+  const int64_t process_;   // the process that opened it
   mutable std::mutex log_mutex_;
-  mutable std::array<LogMessage, 64> kept_;   // message n at n % 64
+  mutable std::array<LogMessage, 64> kept_;   // message n is at n % 64
   mutable uint64_t logged_ = 0;
 };
 
 Result<std::unique_ptr<Device>> open_cpu(const DeviceOptions& options);
-// Errors: unsupported, which says why there is none: the build, the driver, the card.
+// Errors: unsupported, with the reason: the build, the driver or the card.
 Result<std::unique_ptr<Device>> open_cuda(const DeviceOptions& options);
-// Those that can train here; none without a driver.
+// The devices that the driver offers; 0 without a driver.
 int cuda_device_count();
-struct CudaPresence { bool is_built; std::string text; };   // text: what is there, or why nothing is, for people
+// text: the devices, or the reason that there are none, for a message
+struct CudaPresence { bool is_built; std::string text; };
 CudaPresence cuda_presence();
 
 }  // namespace stw

@@ -15,7 +15,7 @@ namespace stw {
 
 namespace {
 
-// A line "Key: value kB" of /proc/meminfo, in bytes; 0 where there is none.
+// The value of a line "Key: value kB" of /proc/meminfo, in bytes; 0 where there is no such line.
 uint64_t meminfo(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
   if (at == std::string_view::npos) return 0;

@@ -1,4 +1,5 @@
-// What the operating system says of the machine, and of the part of it that this process may use: its affinity, its control groups.
+// The machine as the operating system reports it, and the part of it that affinity and control groups leave
+// to this process.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +8,7 @@ namespace stw {
 
 std::string processor_name();
 
-// That this process may use at once.
+// Processors that this process may use at once.
 int processor_count();
 
 struct SystemMemory { uint64_t total = 0, available = 0; };   // bytes

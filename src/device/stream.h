@@ -1,4 +1,4 @@
-// Where a trainer's work goes, in order: programs, and copies between the host's memory and the device's.
+// A queue of a trainer's work, executed in order: programs, and copies between host and device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,29 +14,28 @@ struct Program;
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Takes what these numerics need besides our own kernels. Errors: unsupported, which says what to install.
+  // Loads what these numerics need in addition to our own kernels. Errors: unsupported, with what to install.
   virtual Status load(const Numerics& numerics) = 0;
-  // Fills in what executes: the kernels, threads, the device's stream.
+  // Sets the kernels, threads and device stream of an execution.
   virtual void bind(Execution& execution) const = 0;
-  // Where the host can read and write this memory of the device without a copy; null where it cannot.
+  // The address at which the host can access this device memory without a copy; null where it cannot.
   virtual std::byte* on_host(std::byte* memory) const = 0;
-  // `from` may be written again when this returns.
+  // The caller may overwrite `from` once this returns.
   virtual void upload(void* to, const void* from, uint64_t bytes) = 0;
-  // Waits for all that was asked before.
+  // Waits for all earlier work.
   virtual Status download(void* to, const void* from, uint64_t bytes) = 0;
   virtual void zero(void* to, uint64_t bytes) = 0;
-  // The regions, both the device's, may overlap.
+  // Both regions are on the device, and may overlap.
   virtual void move(void* to, const void* from, uint64_t bytes) = 0;
-  // Takes now what the device needs to run a program, its code and its list of launches, instead of at the first run.
+  // Loads what the device needs to run a program, code and launch list, so that the first run does not.
   virtual Status prepare(const Execution& execution, const Program& program) = 0;
-  // Returns before the work is done where the device is asynchronous. `program` is the same at the next call, or was
-  // forgotten in between.
+  // An asynchronous device returns before the work is done. A `program` must not change until forget().
   virtual Status run(const Execution& execution, const Program& program) = 0;
-  // Every instruction under the clock: its seconds, one for each.
+  // Measures the seconds of every instruction.
   virtual Status run_timed(const Execution& execution, const Program& program, float* seconds) = 0;
-  // All programs are about to change.
+  // Call before programs change.
   virtual void forget() = 0;
-  // Until everything is done. Errors: what went wrong since the last call.
+  // Waits until all work is done. Errors: failures since the last call.
   virtual Status wait() = 0;
 };
 

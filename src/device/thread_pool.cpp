@@ -16,7 +16,8 @@
 namespace stw {
 namespace {
 
-// While it lives, the calling thread and the threads that it creates get no signals but those of their own faults.
+// While it lives, the calling thread and threads that it creates receive no signals except those of their own
+// faults.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -33,7 +34,7 @@ class SignalsBlocked {
 
 constexpr std::chrono::microseconds longest_spin{50};
 
-// Leaves the core's resources, and its power, to others for some cycles.
+// Leaves the core's resources and power to other threads for some cycles.
 void pause_core() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -129,20 +130,20 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   untaken_.store(tasks, std::memory_order_release);
   const int helpers = static_cast<int>(std::min<int64_t>(tasks, threads_)) - 1;
   if (helpers > 0) ++job_;
-  // The workers that are awake look at `job_` before they sleep.
+  // Workers that are awake check `job_` before they sleep.
   const int woken = std::clamp(helpers - (threads_ - 1 - sleepers_), 0, sleepers_);
   const bool all_woken = woken == sleepers_;
   lock.unlock();
 
   if (host_ && helpers > 0) {
-    const FloatMode mode;   // whatever it leaves behind
+    const FloatMode mode;   // restores the mode after the callback
     host_(user_, static_cast<uint32_t>(helpers + 1), run_lane, this);
   } else if (woken > 0 && all_woken) {
     wake_.notify_all();
   } else {
     for (int worker = 0; worker < woken; ++worker) wake_.notify_one();
   }
-  // After a host's executor this finds nothing, unless it broke its promise to call every lane.
+  // After a host's executor no task is left, unless it skipped a lane.
   holders_[0].store(std::this_thread::get_id(), std::memory_order_relaxed);
   take_tasks(0);
 
@@ -150,7 +151,9 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   const bool done_soon = spin_until(done);
   lock.lock();
   if (!done_soon) {
-    caller_sleeps_.exchange(true);   // no plain store: QEMU, running ARM on x86, lets a later load pass STLR, and this would sleep for ever
+    // An exchange, not a store: QEMU, emulating ARM on x86, moves a later load before STLR. This thread would
+    // then sleep forever.
+    caller_sleeps_.exchange(true);
     done_.wait(lock, done);
     caller_sleeps_ = false;
   }
@@ -162,7 +165,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   if (cut_short) supervisor->leave();
 }
 
-// Each lane is one number. The host runs a lane once, so no two tasks share it.
+// Each lane has one number. The host runs a lane once, so that no two tasks share it.
 void ThreadPool::run_lane(void* self, uint32_t lane) {
   const Uncancelled thread;
   const FloatMode mode;
@@ -173,8 +176,9 @@ void ThreadPool::run_lane(void* self, uint32_t lane) {
 }
 
 void ThreadPool::work(int thread) {
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);   // a worker that was unwound would never count its task as done
-  const FloatMode mode;   // a thread begins in that of whoever created it
+  // An unwound worker would never count its task as done.
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  const FloatMode mode;   // a thread inherits the mode of its creator
   holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
   uint64_t seen = 0;
   const auto called = [&] { return job_.load() != seen; };
@@ -191,7 +195,7 @@ void ThreadPool::work(int thread) {
   }
 }
 
-// Whether `done` came true soon enough.
+// Whether `done` became true within longest_spin.
 template <class Done>
 bool ThreadPool::spin_until(const Done& done) const {
   using Clock = std::chrono::steady_clock;
@@ -217,7 +221,7 @@ void ThreadPool::share_out(int64_t tasks) {
   }
 }
 
-// For whoever has lowered `untaken_`: there is one for it, in its own share or in another's.
+// The caller has lowered `untaken_`, so that a task is left for it, in its own share or in another.
 int64_t ThreadPool::next_task(int thread) {
   for (int victim = thread;; victim = victim + 1 == threads_ ? 0 : victim + 1) {
     Share& share = shares_[static_cast<size_t>(victim)];
@@ -227,8 +231,9 @@ int64_t ThreadPool::next_task(int thread) {
   }
 }
 
-// Whoever lowers `untaken_` holds a task of the current job: the job cannot end, and its fields and shares cannot change, before
-// that task is counted in `unfinished_`. A worker that comes late lowers nothing and so reads nothing.
+// A thread that lowers `untaken_` holds a task of the current job. Until that task is counted in
+// `unfinished_`, the job cannot end, and its fields and shares cannot change. A worker that comes late lowers
+// nothing and reads nothing.
 void ThreadPool::take_tasks(int thread) {
   int64_t taken = 0;
   int64_t left = untaken_.load(std::memory_order_relaxed);
@@ -236,7 +241,7 @@ void ThreadPool::take_tasks(int thread) {
     if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
     ++taken;
     if (supervisor_ && supervisor_->stops()) {
-      cut_short_.store(true, std::memory_order_relaxed);   // before it is counted below
+      cut_short_.store(true, std::memory_order_relaxed);   // before these tasks are counted below
       taken += untaken_.exchange(0);
       break;
     }
@@ -244,8 +249,8 @@ void ThreadPool::take_tasks(int thread) {
     left = untaken_.load(std::memory_order_relaxed);
   }
   if (taken == 0 || unfinished_.fetch_sub(taken) != taken) return;
-  // Sequentially consistent, all four: either the caller sees the 0 after it said that it sleeps, or it is seen here; and
-  // under the lock it is asleep.
+  // All four accesses are sequentially consistent. Either the caller has set caller_sleeps_ and then sees 0,
+  // or this thread sees caller_sleeps_. Once this thread holds the lock, the caller waits.
   if (!caller_sleeps_) return;
   const std::lock_guard lock(mutex_);
   done_.notify_one();

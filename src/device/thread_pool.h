@@ -1,14 +1,16 @@
-// The threads of the CPU kernels: workers that sleep until there is work, or the host's own executor.
+// The threads of CPU kernels: workers that sleep until there is work, or the host's own executor.
 //
-// The caller of `run` takes tasks too. It depends on no worker: tasks are taken one by one, counted down, and at the
-// end only those that a worker really took are waited for. Workers that wake late find the counter empty and sleep
-// again. `run` does not allocate.
+// The caller of `run` takes tasks too, and depends on no worker. Tasks are taken one by one and counted down;
+// at the end the caller waits only for tasks that workers have taken. A worker that wakes late finds the
+// counter at 0 and sleeps again. `run` does not allocate.
 //
-// Every thread has a share of the tasks, neighbours, and takes those first, then others': so rows stay from op to op in the caches of
-// the thread that computed them, which matters most where processors have a last-level cache each.
+// Every thread has a share of adjacent tasks. It takes these first, then tasks of other shares. Rows thus
+// stay in the same thread's caches from op to op, which matters most on processors with several last-level
+// caches.
 //
-// To be woken takes tens of microseconds, as long as an op of a small model; the next op comes after a few. So whoever
-// waits looks out for `longest_spin` before it sleeps, where every thread has a processor of its own.
+// Waking a thread takes tens of microseconds, as long as an op of a small model, but the next op follows
+// after a few. A waiting thread therefore spins for `longest_spin` before it sleeps, if every thread has a
+// processor of its own.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -24,18 +26,19 @@
 
 namespace stw {
 
-// The host's executor: calls task(context, index) once for every index in [0, tasks), on any threads, in any order, at
-// once or one after the other, and returns when all are done.
+// The host's executor. It calls task(context, index) once for every index in [0, tasks), on any threads, in
+// any order, concurrently or not, and returns when all calls are done.
 typedef void (*host_run)(void* user, uint32_t tasks, void (*task)(void* context, uint32_t index), void* context);
 
 class ThreadPool {
  public:
   static constexpr int max_threads = 1024;
 
-  // `threads` - 1 workers and the caller of `run`. Signals of the process are never delivered to a worker.
-  // Errors: bad_argument (threads outside [1, max_threads]); host_out_of_memory where the system refuses a thread.
+  // Starts `threads` - 1 workers; the caller of `run` is one more thread. Workers receive no signals of the
+  // process. Errors: bad_argument (threads outside [1, max_threads]); host_out_of_memory where the system
+  // refuses a thread.
   static Result<std::unique_ptr<ThreadPool>> create(int threads);
-  // No threads of its own: at most `threads` tasks at once on the host's executor. `run` is not null.
+  // Starts no threads: runs at most `threads` tasks at once on the host's executor. `run` must not be null.
   static Result<std::unique_ptr<ThreadPool>> create(int threads, host_run run, void* user);
   // No `run` may be under way.
   ~ThreadPool();
@@ -46,9 +49,10 @@ class ThreadPool {
   // Borrows this pool.
   kernels::Parallel parallel();
 
-  // As in kernels::Parallel. A call from inside a task runs serially under the thread number of that task; a call from
-  // another thread waits until the current one is done. So no two running tasks ever share a number. Where the caller's call is cancelled
-  // (check_in.h), tasks that have not begun are left out, and Cancelled is thrown once those that have begun are done.
+  // As in kernels::Parallel. A call from inside a task runs serially, with that task's thread number. A call
+  // from another thread waits until the current one is done. No two running tasks therefore share a number.
+  // If the caller's call is cancelled (check_in.h), tasks that have not begun are skipped, and Cancelled is
+  // thrown once the others are done.
   void run(int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context);
 
  private:
@@ -68,26 +72,26 @@ class ThreadPool {
   void* const user_;
   const bool spins_;
   std::vector<std::thread> workers_;
-  // Who runs tasks under a number now: fixed for workers, set during a run for the caller and the host's lanes.
+  // The thread that has each number: fixed for workers; for the caller and the host's lanes set during a run.
   std::unique_ptr<std::atomic<std::thread::id>[]> holders_;
 
-  // The current job. Written before `untaken_` is, and stable until `unfinished_` is 0.
+  // The current job. Written before `untaken_`, and unchanged until `unfinished_` is 0.
   void (*task_)(void*, int64_t, int) = nullptr;
   void* context_ = nullptr;
   int64_t tasks_ = 0;
   const Supervisor* supervisor_ = nullptr;    // of the caller's call, or null
-  std::atomic<bool> cut_short_ = false;       // tasks of the job were left out
+  std::atomic<bool> cut_short_ = false;       // some tasks of the job were skipped
   struct alignas(64) Share {
     std::atomic<int64_t> next = 0;
     int64_t end = 0;
   };
-  std::unique_ptr<Share[]> shares_;   // of the threads
+  std::unique_ptr<Share[]> shares_;   // one for each thread
   alignas(64) std::atomic<int64_t> untaken_ = 0;
   alignas(64) std::atomic<int64_t> unfinished_ = 0;
 
   alignas(64) std::atomic<uint64_t> job_ = 0;    // number of the last job; written under `mutex_`
   std::atomic<bool> stopping_ = false;           // written before the last `job_`
-  std::atomic<bool> caller_sleeps_ = false;      // until `done_`
+  std::atomic<bool> caller_sleeps_ = false;      // the caller waits for `done_`
 
   alignas(64) std::mutex mutex_;
   std::condition_variable wake_;   // workers: `job_` changed

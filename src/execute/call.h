@@ -1,4 +1,4 @@
-// One instruction's operands as the kernels want them: addresses, types and shapes.
+// The operands of one instruction in the form that kernels take: addresses, types and shapes.
 #pragma once
 #include <array>
 #include <cassert>
@@ -33,7 +33,7 @@ class Call {
     if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
     return {nullptr, kernels::DType::f32};
   }
-  // As out(), where it may not be stored.
+  // Like out(), for a tensor that may not be stored.
   kernels::Matrix out_or_none(int k) const { return {output(k), dtype_of(output_tensor(k).format)}; }
   kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
   kernels::Matrix out(int k) const {
@@ -43,11 +43,12 @@ class Call {
   int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
   int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
   int64_t sample_rows() const { return x.graph->rows_of(op); }
-  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }   // a prompt is continued by a few
-  // Positions count from the state's where a prompt is continued.
+  // While generating, an instruction's own rows.
+  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }
+  // While generating, positions count from the state's.
   const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
 
-  // The place in host memory of what a fetch or a store copies, and its bytes.
+  // The host address of a tensor that a fetch or a store copies, and the bytes of the copy.
   void* on_host(int tensor) const {
     const Buffer& b = x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
     return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
@@ -58,14 +59,14 @@ class Call {
 
   std::byte* workspace(uint64_t offset) const { return static_cast<std::byte*>(address(i.workspace)) + offset; }
 
-  // `taken`: bytes in front of the scratch memory that hold something else.
+  // Runs the kernel. `taken`: bytes at the start of the scratch memory that hold something else.
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t taken = 0) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
     kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products, x.attention}, args);
   }
 
-  // The instruction's ops at once: args_of(call) of each.
+  // Runs all ops of the instruction in one kernel. args_of(call) makes the arguments of each op.
   template <class Args, class ArgsOf>
   void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
     std::array<Args, kernels::most_together> list{};
@@ -76,7 +77,7 @@ class Call {
     run(kernel, kernels::List<Args>{list.data(), i.ops});
   }
 
-  // What `use` makes of the k-th op of the instruction, as a call of its own.
+  // Calls use(call) for the k-th op of the instruction, as if it were an instruction of its own.
   template <class Use>
   void with_op(int k, const Use& use) const {
     const Instruction one = op_alone(*x.graph, i, k);

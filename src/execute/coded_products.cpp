@@ -12,14 +12,15 @@ namespace {
 
 using Cut = ValuePieces::Cut;
 
-// Where a weight stands among an op's operands.
+// The weight of a part, from the op's operands.
 const Tensor& weight_of(const Call& c, int part) { return c.op.kind == OpKind::linear ? c.input_tensor(1 + 2 * part) : c.input_tensor(2 + part); }
 
 void* element(const void* data, kernels::DType dtype, int64_t at) {
   return data == nullptr ? nullptr : static_cast<std::byte*>(const_cast<void*>(data)) + at * (dtype == kernels::DType::f32 ? 4 : 2);
 }
 
-// The values of some features and inputs of a part, or of all, at `at` of the workspace; behind them lies the rest.
+// Writes the values of some features and inputs of weight `of` to the workspace at `at`, and points
+// a.part[part] at them. Returns the offset past the values.
 struct Range { int64_t first, count; };
 uint64_t make_values(const Call& c, kernels::LinearArgs& a, int part, int of, Range features, Range inputs, uint64_t at) {
   const Tensor& weight = weight_of(c, of);
@@ -27,7 +28,7 @@ uint64_t make_values(const Call& c, kernels::LinearArgs& a, int part, int of, Ra
   d.count = static_cast<int64_t>(weight.shape.elements());
   d.codes = weight_codes_of(weight.format);
   d.data = a.part[part].weight;
-  const bool in_rows = inputs.count < weight.shape[1];   // else they are neighbours all of them
+  const bool in_rows = inputs.count < weight.shape[1];   // otherwise the values are contiguous
   d.first = features.first * weight.shape[1] + inputs.first;
   d.rows = in_rows ? features.count : 1;
   d.columns = in_rows ? inputs.count : features.count * inputs.count;
@@ -43,7 +44,8 @@ kernels::LinearArgs with_all_values(const Call& c, kernels::LinearArgs a) {
     if (const Shape& shape = weight_of(c, p).shape; is_quantized(weight_of(c, p).format)) at = make_values(c, a, p, p, {0, shape[0]}, {0, shape[1]}, at);
   return a;
 }
-// piece(args of one part of so many features, first column of it in y): of all features in turn.
+// Calls piece(args, column) for all features in turn, at most `width` at a time. args: one part with these
+// features; column: their first column in y.
 template <class Piece>
 void for_features(const Call& c, const kernels::LinearArgs& a, int64_t width, const Piece& piece) {
   int64_t column = 0;
@@ -88,7 +90,7 @@ void run_input_gradient(const Call& c, const kernels::LinearArgs& a) {
       }
       return;
     case Cut::features: {
-      // Sums are kept in fp32 from piece to piece: in dx, or beside the values.
+      // Sums stay in fp32 between pieces: in dx, or in scratch memory after the values.
       const kernels::Matrix sums = scratch.sums > 0 ? kernels::Matrix{c.workspace(scratch.values), kernels::DType::f32} : a.x;
       int64_t left = pieces.count;
       for_features(c, a, pieces.width, [&](kernels::LinearArgs& one, int64_t column) {

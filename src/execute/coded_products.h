@@ -1,5 +1,6 @@
-// Products with matrices that may be codes: what they take is made in front of the op's scratch memory, piece by piece where the planner
-// says so (planner/graph/quantize.h). The arguments are those of the whole, with the addresses of codes where values belong.
+// Products with matrices that may be quantized. Their values are computed into scratch memory before the op's
+// own, in pieces where the planner says so (planner/graph/quantize.h). The arguments describe the whole
+// product, with the addresses of codes in place of values.
 #pragma once
 #include "src/execute/call.h"
 

@@ -21,13 +21,14 @@ static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_
 
 namespace {
 
-// What a kind asks of its kernel: one specialisation for each; a kind without one does not compile.
+// Calls the kernel of a kind of op. There is one specialisation for each kind; a kind without one does not
+// compile.
 template <OpKind kind>
 void run(const Call& c);
 
 bool is_portable(const Call& c) { return c.x.graph->kernels == Kernels::portable; }
 
-// The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
+// The choice is the same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
 kernels::ProductKernels products_of(const Call& c) {
   const bool with_wgmma = uses_wgmma(c.x.graph->kernels);
   if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate)
@@ -36,7 +37,7 @@ kernels::ProductKernels products_of(const Call& c) {
   return is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 
-// The parts of a linear op whose weights are inputs first, first + stride, …
+// The arguments of a linear op whose weights are the inputs first, first + stride, …
 kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   kernels::LinearArgs a{};
   a.rows = c.i.rows;
@@ -82,8 +83,8 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   run_input_gradient(c, a);
 }
 
-// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own, and the
-// gradient of each of its uses.
+// Numbers of random streams. Dropouts count from 1; these begin far above and do not overlap. Each parameter
+// has a stream for its update, and one for the gradient of each of its uses.
 constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
 constexpr uint32_t stream_of_use = 1 << 18;
 uint32_t stream_of(int first, const Tensor& parameter) {
@@ -91,7 +92,7 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.number);
 }
 
-// A list of args_of(call) of an instruction's ops from `first` on; empty where there are none.
+// The list of args_of(call) for the instruction's ops from `first` on; may be empty.
 using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
 template <class ArgsOf>
 LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
@@ -118,7 +119,7 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
     a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
-    a.gradient_dtype = dtype_of(sum.format);   // of all parts: they are alike
+    a.gradient_dtype = dtype_of(sum.format);   // all parts have the same format
   }
   a.state = c.x.state;
   a.y = c.in_out(0);
@@ -145,7 +146,7 @@ kernels::LinearArgs bias_gradient_args(const Call& c) {
 template <>
 void run<OpKind::linear_bias_gradient>(const Call& c) { run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args); }
 
-// The weights are inputs first, …; each part's share of `low` is as wide as the rank.
+// The weights are the inputs from `first` on. Each part's share of `low` has the rank as its width.
 kernels::AdapterArgs adapter_args(const Call& c, int first) {
   kernels::AdapterArgs a{};
   a.rows = c.i.rows;
@@ -491,7 +492,7 @@ void run<OpKind::cross_entropy>(const Call& c) {
   a.fast = !is_portable(c);
   a.token_loss = c.output<float>(0);
   a.state = c.x.state;
-  // The planner gave dlogits the place of the logits.
+  // The planner gave dlogits the same buffer as the logits.
   assert(!a.gradient || c.output(1) == c.input(0));
   c.run(c.x.table->cross_entropy, a);
 }
@@ -512,7 +513,7 @@ void run<OpKind::preference>(const Call& c) {
   a.positions = c.input<int32_t>(2);
   a.reference = c.input<float>(3);
   a.token_weights = c.output<float>(0);
-  if (!a.token_weights) a.terms.smoothing = 0;   // an evaluation: the plain loss
+  if (!a.token_weights) a.terms.smoothing = 0;   // evaluation uses the plain loss
   a.state = c.x.state;
   c.run(c.x.table->preference, a);
 }
@@ -543,7 +544,7 @@ void run<OpKind::value_loss>(const Call& c) {
   a.gradient = c.i.outputs > 1;
   a.row_loss = c.output<float>(0);
   a.state = c.x.state;
-  // The planner gave dlogits the place of the logits.
+  // The planner gave dlogits the same buffer as the logits.
   assert(!a.gradient || c.output(1) == c.input(0));
   c.run(c.x.table->value_loss, a);
 }
@@ -598,7 +599,7 @@ void run<OpKind::finish_step>(const Call& c) {
   c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state, begins ? Part::begin : fused ? Part::end : Part::whole});
 }
 
-// States in 32 bits; the states of a rule follow the parameter and its master.
+// For 32-bit states. The states of a rule follow the parameter and its master in the op's outputs.
 kernels::UpdateArgs update_args(const Call& c) {
   const Tensor& parameter = c.output_tensor(0);
   kernels::UpdateArgs a{};
@@ -666,7 +667,7 @@ constexpr auto runners = all_runners(std::make_index_sequence<op_kind_count>());
 
 }  // namespace
 
-// Whether the instruction changes parameters: from there on a step has no way back.
+// Whether the instruction changes parameters. From there on a step cannot be undone.
 static bool is_final(const Instruction& i) { return is_update(i.kind); }
 
 void execute(const Execution& execution, const Program& program) {
@@ -682,7 +683,7 @@ void execute_one(const Execution& execution, const Program& program, const Instr
   runners[static_cast<size_t>(instruction.kind)](Call(execution, program, instruction, stream));
 }
 
-// Kernels of the CPU have done their work when they return.
+// CPU kernels are done when they return.
 void execute_timed(const Execution& execution, const Program& program, float* seconds) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();

@@ -1,4 +1,5 @@
-// Runs programs: every instruction becomes one kernel call on addresses in the arena. It takes no decision.
+// Runs programs: every instruction becomes one kernel call on addresses in the arena. All decisions are in
+// the plan.
 #pragma once
 #include <cstddef>
 
@@ -11,22 +12,22 @@ struct Execution {
   const Graph* graph = nullptr;
   const Arena* layout = nullptr;
   std::byte* arena = nullptr;
-  std::byte* host = nullptr;             // memory of what is offloaded; null where nothing is
+  std::byte* host = nullptr;             // offloaded tensors; null where nothing is offloaded
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
   void* stream = nullptr;                // a cudaStream_t; null on the CPU
-  const kernels::ProductLibrary* products = nullptr;      // where the numerics ask for one
-  const kernels::AttentionLibrary* attention = nullptr;   // the same
+  const kernels::ProductLibrary* products = nullptr;      // null unless the numerics ask for it
+  const kernels::AttentionLibrary* attention = nullptr;   // null unless the numerics ask for it
   double weight_decay = 0;
-  kernels::PairTerms pairs{};            // of graphs with a preference
-  kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
-  // Of a tensor that outlives programs: in the arena, or in host memory.
+  kernels::PairTerms pairs{};            // for graphs with a preference
+  kernels::StepState* state = nullptr;   // in the arena; the host may not be able to read it
+  // The address of a tensor that outlives programs: in the arena, or in host memory.
   std::byte* address(int tensor) const {
     const auto t = static_cast<size_t>(tensor);
     if (layout->on_host(tensor)) return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
     return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
   }
-  // The rows of a sample in a buffer of a program; null where it has none such.
+  // The rows of a sample in a buffer of a program; null where `buffer` is negative.
   template <class T>
   T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
     if (buffer < 0) return nullptr;
@@ -34,11 +35,12 @@ struct Execution {
   }
 };
 
-// A call that is cancelled (check_in.h) ends between two instructions, or inside of one, but not after the first that updates parameters.
+// A cancelled call (check_in.h) ends between two instructions or inside one, but not after the first
+// instruction that updates parameters.
 void execute(const Execution& execution, const Program& program);
-// One of its instructions, on another stream.
+// Executes one instruction of a program, on another stream.
 void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream);
-// The same, and writes the seconds of every instruction to `seconds`, one for each.
+// Like execute(), and writes the seconds of every instruction to `seconds`.
 void execute_timed(const Execution& execution, const Program& program, float* seconds);
 
 }  // namespace stw

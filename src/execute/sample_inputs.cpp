@@ -7,7 +7,8 @@ namespace stw {
 
 namespace {
 
-// For every row of a sample how many rows of its document come after it. A document begins where positions begin anew.
+// For every row of a sample, the number of later rows in its document. A document begins where positions
+// restart at 0.
 void count_following(const int32_t* positions, int32_t* following, uint64_t rows) {
   for (uint64_t i = rows; i-- > 0;) following[i] = i + 1 == rows || positions[i + 1] == 0 ? 0 : following[i + 1] + 1;
 }
@@ -15,7 +16,7 @@ void count_following(const int32_t* positions, int32_t* following, uint64_t rows
 // Bytes of an input for each row of a sample.
 uint64_t row_bytes(const Graph& graph, Input input) { return static_cast<uint64_t>(graph.input_width(input)) * input_element_bytes; }
 
-// The same of those inputs that lie before one of them, of as many as the graph has.
+// The sum of row_bytes() over the graph's inputs before this one.
 uint64_t staged_before(const Graph& graph, size_t input) {
   uint64_t bytes = 0;
   for (size_t k = 0; k < input; ++k) bytes += graph.inputs.of[k] >= 0 ? row_bytes(graph, static_cast<Input>(k)) : 0;

@@ -1,4 +1,4 @@
-// The inputs of a program, filled sample by sample.
+// Fills the inputs of a program, sample by sample.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,15 +10,17 @@
 
 namespace stw {
 
-// Writes the tokens and targets of one sample, and what else there is, over what `rows` holds.
+// Writes one sample over the defaults in `rows`: tokens and targets at least.
 using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
-// Sources write into the arena, or where the host cannot, into memory beside it that is taken once.
+// Sources write into the arena. If the host cannot write there, they write into host memory that is allocated
+// once.
 class SampleInputs {
  public:
-  // For all programs that samples are loaded for.
+  // Allocates for all programs that load samples.
   void reserve(const Programs& programs, const Execution& execution, const Stream& stream);
-  // From consecutive samples; those past `samples` are ignored ones. Errors: the source's; some rows have been written then.
+  // Loads consecutive samples. Samples from number `samples` on are ignored ones. Errors: those of `source`;
+  // some rows may have been written by then.
   Status load(const Program& program, const Execution& execution, Stream& stream, const SampleSource& source, uint64_t first, uint64_t samples);
 
  private:

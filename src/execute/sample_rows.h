@@ -1,4 +1,4 @@
-// What a sample is, on its way into the buffers of a micro-step.
+// The rows of a sample, on their way into the buffers of a micro-step.
 #pragma once
 #include <cstdint>
 
@@ -6,8 +6,8 @@
 
 namespace stw {
 
-// Where the inputs of one sample go (planner/graph/input.h): `sequence` numbers each, of values so many rows; null where the plan has no such input. What a source
-// leaves alone holds the default.
+// The destinations of a sample's inputs (planner/graph/input.h): `sequence` numbers each, `values` `sequence`
+// rows; null where the plan has no such input. Sources may leave the defaults in place.
 struct SampleRows {
   int32_t *tokens, *targets;
   int32_t* positions = nullptr;      // default 0, 1, 2, …
@@ -15,7 +15,7 @@ struct SampleRows {
   float* reference = nullptr;        // default 0
   int32_t* token_types = nullptr;    // default 0
   float* values = nullptr;           // default 0; `value_count` for each row
-  LabelPlace label_place = LabelPlace::last_token;   // of labels of whole documents
+  LabelPlace label_place = LabelPlace::last_token;   // of labels of documents
   int64_t value_count = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are stored little-endian");
 
-// Like PNG's: a transfer that changes line ends or strips the high bit breaks the magic.
+// Like PNG's magic: a transfer that converts line ends or strips the high bit changes it.
 constexpr char magic[8] = {'\x89', 'S', 'T', 'W', '\r', '\n', '\x1a', '\n'};
 constexpr uint64_t header_limit = 100'000'000;  // bytes
 constexpr uint64_t verify_bytes = uint64_t{1} << 20;
@@ -30,7 +30,7 @@ static_assert(sizeof(Prefix) == 24);
 
 uint64_t hash_words(const std::vector<uint64_t>& words) { return hash64(words.data(), words.size() * 8); }
 
-// The size of the whole file; nothing where it does not fit.
+// The size of the whole file; nullopt on overflow.
 std::optional<uint64_t> total_bytes(uint64_t header_bytes, const std::vector<CheckpointSection>& sections) {
   uint64_t total = sizeof(Prefix) + header_bytes + 8 + 8 * (sections.size() + 1);
   for (const CheckpointSection& section : sections)
@@ -89,7 +89,7 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& path, const
   return result;
 }
 
-// Takes the hash of the current section once it is complete, and of empty ones that follow.
+// Stores the hash of the current section once it is complete, and those of empty sections that follow.
 void CheckpointWriter::close_full_sections() {
   while (hashes_.size() <= sections_.size() && written_ == sections_[hashes_.size() - 1].bytes) {
     hashes_.push_back(hash_.digest());

@@ -1,12 +1,13 @@
-// One file that holds the state of a trainer: a JSON header of the caller's, and named sections of bytes.
+// A checkpoint file: a JSON header of the caller, and named sections of bytes.
 //
 //   magic 8 | version u32 | zero u32 | header_bytes u64 | header JSON | hash u64 of all before
 //   sections, one after the other, without gaps
 //   hash u64 of each section | hash u64 of the header's hash and of those
 //
-// Numbers are little-endian, hashes XXH3-64. Written through FileWriter, so a kill at any moment leaves the old or the
-// new complete file. Every byte is under a hash, and the size follows from the header: a flipped bit, a missing or an
-// added byte is found, the framing at `open`, a section when it is read to its end or by `verify_all`.
+// Numbers are little-endian, hashes XXH3-64. FileWriter writes the file, so that a kill at any moment leaves
+// the old or the new file complete. Every byte is hashed, and the size follows from the header. A flipped bit
+// and a missing or added byte are therefore found: in header and table at `open`, in a section when it is
+// read to its end, or by `verify_all`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,11 +33,12 @@ struct CheckpointSection {
 
 class CheckpointWriter {
  public:
-  // `fields`: an object, what the caller wants back. Errors: bad_argument (names twice, sizes too large), io_error.
+  // `fields`: a JSON object that the reader returns. Errors: bad_argument (a name twice, sizes too large),
+  // io_error.
   static Result<CheckpointWriter> create(const std::string& path, const Json& fields,
                                          std::vector<CheckpointSection> sections);
-  // Bytes of the current section, cut as the caller likes, but never across its end; the next section then follows.
-  // Errors: bad_argument where they do, io_error.
+  // Writes bytes of the current section, in pieces of any size that do not cross its end. The next section
+  // then follows. Errors: bad_argument where they cross it, io_error.
   Status write(std::span<const std::byte> data);
   // Errors: bad_state where a section is not complete, io_error.
   Status finish();
@@ -48,15 +50,15 @@ class CheckpointWriter {
 
   FileWriter writer_;
   std::vector<CheckpointSection> sections_;
-  std::vector<uint64_t> hashes_;  // of the header, then of the sections that are complete
+  std::vector<uint64_t> hashes_;  // of the header, then of the complete sections
   Hash64 hash_;                   // of the current section
   uint64_t written_ = 0;          // bytes of the current section
 };
 
 class CheckpointReader;
 
-// Reads one section in order. The call that reaches its end fails with corrupt where the checksum differs, so what was
-// read before must not be used until then. Borrows the reader, which must stay where it is.
+// Reads one section in order. The call that reaches its end fails with corrupt if the checksum differs: do
+// not use the bytes before. Borrows the reader, which must not move.
 class CheckpointSectionReader {
  public:
   uint64_t remaining() const { return end_ - position_; }
@@ -78,17 +80,17 @@ class CheckpointSectionReader {
 // Const methods may run on several threads at once.
 class CheckpointReader {
  public:
-  // Verifies magic, version, header, sizes and the table of hashes. Errors: io_error; unsupported (another version);
-  // corrupt (everything else), naming the file, the field, what was expected and what was found.
+  // Verifies magic, version, header, sizes and the table of hashes. Errors: io_error; unsupported (another
+  // version); corrupt (everything else; the message has file, field, expected and found values).
   static Result<CheckpointReader> open(const std::string& path);
   const std::string& path() const { return file_.path(); }
   const Json& fields() const { return fields_; }
   const std::vector<CheckpointSection>& sections() const { return sections_; }
   // Null where there is no such section.
   const CheckpointSection* find(std::string_view name) const;
-  // Errors: corrupt where there is no such section, or one of another size than `bytes`.
+  // Errors: corrupt where there is no such section, or its size is not `bytes`.
   Result<CheckpointSectionReader> section(std::string_view name, uint64_t bytes) const;
-  // Reads every section once and compares its checksum; needs one small buffer. Errors: io_error, corrupt.
+  // Reads every section once and compares its checksum. Needs one small buffer. Errors: io_error, corrupt.
   Status verify_all() const;
 
  private:

@@ -16,7 +16,7 @@
 namespace stw {
 namespace {
 
-// Again where a signal came in between.
+// Repeats a call that a signal interrupted.
 template <class Call>
 auto repeated(const Call& call) {
   auto result = call();
@@ -25,7 +25,8 @@ auto repeated(const Call& call) {
 }
 
 constexpr uint64_t buffer_bytes = uint64_t{1} << 20;
-constexpr uint64_t call_bytes = uint64_t{1} << 30;  // one read or write: the kernel takes less than 2 GiB
+// Limit of one read or write; the kernel's is just below 2 GiB.
+constexpr uint64_t call_bytes = uint64_t{1} << 30;
 
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -33,8 +34,8 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Makes a rename durable. File systems that cannot sync a directory answer EINVAL, and who may write into it need not be allowed
-// to open it; there is nothing more to do there.
+// Makes a rename durable. File systems that cannot sync a directory answer EINVAL. A process may be allowed
+// to write into a directory but not to open it. Both are accepted.
 Status sync_directory(const std::string& directory) {
   Descriptor descriptor(repeated([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (descriptor.get() < 0 && errno == EACCES) return ok();
@@ -43,21 +44,21 @@ Status sync_directory(const std::string& directory) {
   return ok();
 }
 
-// Where a path leads through symbolic links, the last of which may lead to nothing yet.
+// Follows symbolic links. The last one may point to a file that does not exist yet.
 Result<std::string> follow_links(const std::string& path) {
   std::string at = path;
   for (int links = 0; links < 40; ++links) {
     char text[PATH_MAX];
     const ssize_t length = ::readlink(at.c_str(), text, sizeof text);
-    if (length < 0) return at;   // no link, or nothing at all: what is wrong with it, its creation tells
+    if (length < 0) return at;   // no link, or no file: an error shows when the file is created
     const std::string next(text, static_cast<size_t>(length));
     at = next.starts_with('/') ? next : directory_of(at) + "/" + next;
   }
   return file_error(path, "cannot follow", ELOOP);
 }
 
-// While it lives, a pipe without a reader (EPIPE) and a file that may not grow further (EFBIG) are errors of the write, not the
-// end of a host that expects neither signal. Both are sent to the thread that writes.
+// While it lives, a pipe without a reader (EPIPE) and a file over its size limit (EFBIG) are errors of the
+// write. Their signals, which are sent to the writing thread, would end the host.
 class WriteSignalsBlocked {
  public:
   WriteSignalsBlocked() {
@@ -70,13 +71,13 @@ class WriteSignalsBlocked {
   }
   ~WriteSignalsBlocked() {
     const timespec at_once{};
-    sigtimedwait(&ours_, nullptr, &at_once);   // the first failure is the last write: there is one at most
+    sigtimedwait(&ours_, nullptr, &at_once);   // at most one is pending: the first failure is the last write
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
 
  private:
-  sigset_t ours_, before_;   // one that was pending already is the host's, and blocked
+  sigset_t ours_, before_;   // ours_ excludes signals that were pending before, which are the host's
 };
 
 }  // namespace
@@ -134,25 +135,27 @@ Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
 }
 
 Result<FileWriter> FileWriter::create(const std::string& path) {
-  // All memory is taken before the file exists: nothing can fail between its making and its owner.
+  // All memory is allocated before the file exists, so that no failure leaves a file without an owner.
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
   std::string caller = path;
   struct stat status;
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    Descriptor descriptor(repeated([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));   // a folder: EISDIR; a pipe: waits for its reader
+    // A folder: EISDIR; a pipe: waits for its reader.
+    Descriptor descriptor(repeated([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
     if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
     return FileWriter(std::move(caller), {}, {}, std::move(descriptor), std::move(buffer));
   }
   STW_ASSIGN(target, follow_links(path));
   const std::string prefix = target + ".tmp." + std::to_string(::getpid()) + ".";
   const mode_t mode = exists ? status.st_mode & 0777 : 0666;
-  // A name is taken where another writer of this process, or a killed one of the same number, left it.
+  // A name may be taken by another writer of this process, or by a killed process with the same number.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
     Descriptor descriptor(repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
     if (descriptor.get() >= 0) {
-      if (exists) ::fchmod(descriptor.get(), mode);   // whatever the process's umask; some file systems have no modes
+      // Independent of the umask; some file systems have no modes.
+      if (exists) ::fchmod(descriptor.get(), mode);
       return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
     }
     if (errno != EEXIST) return file_error(path, "cannot create", errno);
@@ -193,7 +196,8 @@ Status FileWriter::finish() {
   if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": finished twice"};
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
   const bool in_place = temporary_.empty();
-  if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);   // a pipe
+  // A pipe.
+  if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);
   if (const int error_number = descriptor_.close()) return file_error(path_, "cannot close", error_number);
   if (in_place) return ok();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)

@@ -1,6 +1,7 @@
-// Files: exact reads at an offset, and writes that replace a file only when complete. Every error names the file.
+// Files: exact reads at an offset, and writes that replace a file only when they are complete. Every error
+// names the file.
 //
-// Paths are the caller's, as bytes. Nothing here maps a file or loads a whole one, except `read_text`.
+// Paths are bytes from the caller. No file is mapped, and only `read_text` loads a whole one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace stw {
 
-// "PATH: ACTION: text of errno". Code io_error, or host_out_of_memory where errno is ENOMEM.
+// "PATH: ACTION: text of errno". Code io_error, or host_out_of_memory for ENOMEM.
 Error file_error(const std::string& path, std::string_view action, int error_number);
 // "PATH: MESSAGE", code corrupt.
 Error corrupt(const std::string& path, const std::string& message);
@@ -27,7 +28,7 @@ class Descriptor {
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
   int get() const { return value_; }
-  // Closes and returns errno or 0: a delayed write error may surface here.
+  // Closes the file and returns errno or 0. A delayed write error may surface here.
   int close();
 
  private:
@@ -39,9 +40,10 @@ class File {
  public:
   static Result<File> open(const std::string& path);
   const std::string& path() const { return path_; }
-  // In bytes, as found when the file was opened.
+  // In bytes, at the time of opening.
   uint64_t size() const { return size_; }
-  // Exactly `bytes` bytes from `offset`. Errors: io_error, also where the file ends before (expected and found size).
+  // Reads exactly `bytes` bytes from `offset`. Errors: io_error, also where the file ends before (expected
+  // and found size).
   Status read(uint64_t offset, void* data, uint64_t bytes) const;
 
  private:
@@ -52,11 +54,11 @@ class File {
   uint64_t size_;
 };
 
-// Writes PATH.tmp.<process>.<n> beside PATH; `finish` makes it durable and renames it to PATH. A kill at any moment
-// leaves the old or the new file, complete; at worst the temporary file stays behind. Without `finish`, also after an
-// error, the destructor removes the temporary file and PATH is untouched. Who may read and write the old file may the
-// new one. A symbolic link stays, and all this is said of the file that it leads to. What is no regular file, a pipe or a device,
-// is written to as it is.
+// Writes PATH.tmp.<process>.<n> next to PATH. `finish` makes it durable and renames it to PATH. A kill at any
+// moment leaves the old or the new file complete; at worst the temporary file remains. Without `finish`, also
+// after an error, the destructor removes the temporary file, and PATH is unchanged. The new file has the old
+// one's permissions. A symbolic link stays, and its target is replaced. Pipes, devices and other special
+// files are written directly.
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);
@@ -74,24 +76,24 @@ class FileWriter {
   Status write_through(const std::byte* data, uint64_t bytes);
 
   std::string path_;
-  std::string target_;     // that `temporary_` becomes: where links lead from `path_`
-  std::string temporary_;  // empty once renamed, and where it is written in place
-  Descriptor descriptor_;  // open until it is finished
+  std::string target_;     // the final name: `path_` with links followed
+  std::string temporary_;  // empty once renamed, and for direct writes
+  Descriptor descriptor_;  // open until `finish`
   std::unique_ptr<std::byte[]> buffer_;
   uint64_t buffered_ = 0;
 };
 
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
-// Without links and dots; as it was given where the system cannot say.
+// The path without links and dots; unchanged where the system cannot resolve it.
 std::string absolute_path(const std::string& path);
-// The names of a folder's files that end like this, sorted. Errors: io_error.
+// The names of a folder's files with this ending, sorted. Errors: io_error.
 Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending);
-// With all parents; fine where it is there already.
+// Makes all parents too. An existing folder is no error.
 Status make_directories(const std::string& path);
-// Whole files, for small text. Errors: io_error; corrupt where the file is larger than `limit`.
+// Reads a whole small text file. Errors: io_error; corrupt where the file is larger than `limit`.
 Result<std::string> read_text(const std::string& path, uint64_t limit);
-// The start, at most 16 KiB, of a file of the kernel's, which says that it has no bytes; empty where there is none.
+// The first 16 KiB of one of the kernel's files, whose reported size is 0; empty where there is no file.
 std::string kernel_text(const std::string& path);
 Status write_text(const std::string& path, std::string_view text);
 

@@ -1,4 +1,4 @@
-// What a file is that was left where another one was expected: what downloads that failed leave behind.
+// Recognises files that a failed download left in place of the expected ones.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,9 +7,10 @@
 
 namespace stw {
 
-// Of the beginning of a file of `size` bytes: "a pointer of Git LFS: …", "an HTML page: …", "empty: …", with what to do; empty where it is none of these.
+// What the beginning of a file of `size` bytes shows: "a pointer of Git LFS: …", "a web page: …", "empty: …",
+// with what to do; empty if none of these.
 std::string kind_of_download(std::string_view beginning, uint64_t size);
-// Likewise of a file. Also empty where it cannot be read.
+// The same for a file. Also empty where it cannot be read.
 std::string kind_of_download(const File& file);
 
 }  // namespace stw

@@ -5,8 +5,8 @@
 namespace stw {
 
 namespace {
-// In front of all names of a language model inside of another: in files, and in memory, where it stands behind "model.". Source: transformers,
-// modeling_gemma3.py, conversion_mapping.py.
+// Prefixes of the names of a language model inside a larger model: in files, by itself ("model."), and in
+// transformers' memory. Source: transformers, modeling_gemma3.py, conversion_mapping.py.
 constexpr std::string_view in_files = "language_model.", own = "model.", in_memory = "model.language_model.";
 }  // namespace
 
@@ -20,7 +20,7 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
   if (std::string other = other_name_in_head(config, name); !other.empty()) names.push_back(std::move(other));
   const std::string_view optional = architecture_of(config).optional_prefix;
   if (!optional.empty() && name.starts_with(optional)) names.emplace_back(name.substr(optional.size()));
-  // BERT's first files, made from TensorFlow's, call weights and biases of norms so.
+  // BERT's first files, converted from TensorFlow, have these names for the weights and biases of norms.
   for (const auto& [now, once] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
     for (size_t k = 0, n = name.ends_with(now) ? names.size() : 0; k < n; ++k)
       names.push_back(names[k].substr(0, names[k].size() - std::string_view(now).size()) + once);

@@ -1,5 +1,5 @@
-// What a parameter is called in files: most leave its own name as it is; a language model that is a part of one that takes pictures too, or
-// whose files leave out what all names begin with, has other ones there.
+// Names of parameters in files. Most are the parameter's own name. A language model inside a model for images
+// and text has other names there, and so have files that leave out the common prefix.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,11 +9,12 @@
 
 namespace stw {
 
-// Of weights and of adapters, the one to look for first in front.
+// All names that weights and adapters may have in files, the preferred one first.
 std::vector<std::string> names_in_files(const ModelConfig& config, std::string_view name);
-// The one that adapters of it are written under: of the module as transformers names it in memory.
+// The name under which adapters of a module are written: transformers' name of the module in memory.
 std::string name_for_adapters(const ModelConfig& config, const std::string& name);
-// The parameter's, or module's, own name again: of what is written under any of them but without a prefix.
+// The own name of a parameter or module whose name in a file is one of the above, but for those without a
+// prefix.
 std::string own_name(std::string_view name_in_file);
 
 }  // namespace stw

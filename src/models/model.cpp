@@ -21,7 +21,8 @@ namespace {
 
 constexpr int64_t largest_size = int64_t{1} << 31;
 
-// The config.json of the language model in one that takes pictures too, as transformers would write it alone: with what the whole says of texts.
+// The config.json of the language model inside a model for images and text, as transformers would write it
+// alone. It takes over the outer config's keys that concern text.
 Result<Json> language_part(const Json& whole, const Architecture& architecture) {
   STW_ASSIGN(text, get_object(whole, "text_config"));
   Json part = *text;
@@ -61,7 +62,8 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
 static std::string token_parameter(const ModelConfig& config, const char* part) { return std::string(architecture_of(config).token_head.module) + part; }
 static bool is_of_token_head(const Architecture& a, std::string_view parameter, const char* part) { return a.token_head.module && parameter == std::string(a.token_head.module) + part; }
 
-// The rate of a head of tokens. Source: transformers, modeling_layers.py, and the families' own …ForTokenClassification.
+// Reads the dropout of a token head. Source: transformers, modeling_layers.py, and the families'
+// …ForTokenClassification.
 static Status read_token_head(ModelConfig& config) {
   const Architecture& a = architecture_of(config);
   if (!a.token_head.module)
@@ -157,7 +159,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (*type != a.model_type) continue;
     const auto causal = get_bool(*json, "is_causal", true);
     if (!causal) return with_origin(causal.error());
-    const Json* const said = json->find("is_causal");   // null is as false in transformers
+    const Json* const said = json->find("is_causal");   // transformers treats null as false
     if (!a.is_encoder && (!*causal || (said && said->is_null()))) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*said, 0) + " is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
@@ -184,7 +186,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     auto head = read_head(*json);
     if (!head) return with_origin(std::move(head.error()));
-    // A class that a family does not have is the body of one.
+    // A masked-LM class that the family does not have: only the body is used.
     config.task = head->task == Task::masked_language_model && !a.masked_head ? Task::language_model : head->task;
     config.labels = std::move(head->labels);
     config.json = std::move(*json);
@@ -214,7 +216,7 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
-  // A head that nobody has trained would make nothing of what lies below it.
+  // A head without training would be useless, so that all of it is trained with adapters.
   const auto is_trained_head = [&](const Tensor& t) { return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
   STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;
@@ -260,7 +262,8 @@ void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   const auto matrix = [&](const char* module, int64_t features, int64_t inputs) { return b.parameter(module + std::string(".weight"), {features, inputs}, Initializer::normal, c.init_std); };
   b.labels(Task::masked_language_model, 0);
   b.begin(SegmentKind::final, -1, x);
-  const int64_t width = c.embedding_width;   // that of the table, which gives the logits
+  // The embedding tables' width, as the word table gives the logits.
+  const int64_t width = c.embedding_width;
   const int dense = matrix(head.dense, width, c.width);
   x = b.linear(x, {{dense, bias(head.dense + std::string(".bias"), width)}}, false, "transform");
   x = layer_norm(b, c, b.gelu(x, head.gelu.value_or(c.gelu), "transform_gelu"), head.norm, "transform_norm");

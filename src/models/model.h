@@ -1,5 +1,5 @@
-// Model architectures: from a Hugging Face config.json to a graph. One file a family (gpt2.cpp, llama.cpp, …), one
-// row an architecture in `architectures`; presets are configs with a name (presets.cpp).
+// Model architectures: from a Hugging Face config.json to a graph. Each family has a file (gpt2.cpp,
+// llama.cpp, …), each architecture a row in `architectures`. Presets are configs with a name (presets.cpp).
 #pragma once
 #include <optional>
 #include <set>
@@ -16,18 +16,18 @@
 
 namespace stw {
 
-// What attention of one layer differs by from that of others.
+// Properties of attention that may differ between layers.
 struct LayerAttention {
-  int64_t window = 0;   // keys up to its own that a token sees; 0: all of them
-  int rotary = 0;       // of ModelConfig::rotary; -1: it has no positions
+  int64_t window = 0;   // keys, up to its own, that a token attends to; 0: all of them
+  int rotary = 0;       // index into ModelConfig::rotary; -1: no positions
 };
 
-inline constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning in seconds
+inline constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning within seconds
 
-// What all architectures have in common, in the words of the field; each fills in its own part.
+// The configuration of a model, for all architectures. Each architecture sets the fields that it has.
 struct ModelConfig {
   std::string architecture;        // "gpt2", "llama", …: a model_type
-  Json json;                       // as read: written beside exported weights
+  Json json;                       // as read; exports write it next to the weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
   float epsilon = 0;
@@ -35,52 +35,59 @@ struct ModelConfig {
   bool tied = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
   bool joined_matrices = false;    // queries, keys and values are one parameter, and so are gate and up
-  bool norms_behind = false;       // both halves of a block are normed before they are added, too
-  float norm_weight_offset = 0;    // what weights of norms count from: 0 or 1
+  bool norms_behind = false;   // both halves of a block also have a norm after them, before the residual sum
+  float norm_weight_offset = 0;    // 0 or 1; added to the weights of norms
   Gate gate = Gate::silu;
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
-  bool norm_bias = true;           // of LayerNorms
+  bool norm_bias = true;           // LayerNorms have a bias
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  float head_dropout = 0;          // of an encoder's classifier, and of a head of tokens
-  bool head_bias = true;           // of an encoder's head, whatever its task: of its first matrix
-  bool logits_bias = true;         // of a masked language model
-  bool head_reads_mean = false;    // of the same: it reads the mean of a text's tokens in place of the first one
-  int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
-  int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
-  int64_t first_position = 0;      // of an encoder: the row of its position table that a text's first token takes
+  float head_dropout = 0;          // of an encoder's classifier, and of a token head
+  bool head_bias = true;           // the first matrix of an encoder's head has a bias, whatever its task
+  bool logits_bias = true;         // logits of a masked language model have a bias
+  // An encoder's classifier reads the mean of a text's tokens, not the first token.
+  bool head_reads_mean = false;
+  int64_t embedding_width = 0;     // encoders: width of the embedding tables
+  int64_t token_types = 0;         // encoders: rows of the token type table; 0: no such table
+  int64_t first_position = 0;      // encoders: the row of the position table for a text's first token
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;
-  std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
-  bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
+  std::vector<LayerAttention> layer_attention;   // of every layer; empty: all have the defaults
+  bool is_part = false;            // inside a model for images and text: tensors have longer names in files
   Task task = Task::language_model;
-  std::vector<std::string> labels; // names, of a task that has some
-  Adapters adapters;               // not of config.json, and neither are the next two
-  std::set<std::string> frozen_head;    // parameters of a classifier's head that are frozen beside adapters, as PEFT has it; it trains the others
-  std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
+  std::vector<std::string> labels; // names, for a task with labels
+  Adapters adapters;               // this and the next two fields do not come from config.json
+  // Frozen parameters of a classifier's head with adapters; the others are trained, as in PEFT.
+  std::set<std::string> frozen_head;
+  // Parameters that files with codes hold as numbers, and that stay numbers.
+  std::set<std::string> kept_numbers;
 };
 
-// A masked language model's head: a matrix as wide as the tables of embeddings, an activation, LayerNorm, and a matrix with a bias that
-// gives the logits of all tokens. The latter matrix is the table of words, or with `tied` false a parameter of its own.
+// A masked language model's head: a matrix to the width of the embedding tables, an activation, LayerNorm,
+// and a matrix with a bias that gives the logits of all tokens. That matrix is the word table, or with `tied`
+// false a parameter of its own.
 struct MaskedHead {
   const char *dense, *norm;           // modules
   const char *decoder;                // module of the logits
-  const char *bias;                   // of the logits, where the matrix is tied
-  std::optional<Activation> gelu = {};  // none: that of the blocks
-  Status (*check)(const Json& config) = nullptr;   // refuses what only such a head reads of a config.json; null: there is nothing
+  const char *bias;                   // name of the logits' bias where the matrix is tied
+  std::optional<Activation> gelu = {};  // none: the blocks' activation
+  // Refuses settings that only this head reads; null: nothing to check.
+  Status (*check)(const Json& config) = nullptr;
 };
 
-struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
+struct DropoutRate { const char* key; float ModelConfig::* rate; };   // a key of config.json and its field
 
 inline constexpr const char* classifier_weight = "score.weight";   // of all decoders, as in transformers
 inline constexpr const char* decoder_head[] = {classifier_weight};
 
-// The head that gives every token a label, transformers' …ForTokenClassification: a dropout and a matrix with bias.
+// The head that gives every token a label (transformers' …ForTokenClassification): dropout and a matrix with
+// a bias.
 struct TokenHead {
-  const char* module = "score";   // the matrix's name; null: the family has no such head
-  const char* dropout = "classifier_dropout";   // the key of its rate; null: it has none of its own
-  float ModelConfig::* otherwise = nullptr;     // its rate where the config has no such key; null: "hidden_dropout", else 0.1
-  bool is_that_of_texts = false;                // it has all parameters of the head of a text
+  const char* module = "score";   // the matrix's module; null: the family has no such head
+  const char* dropout = "classifier_dropout";   // the key of its dropout rate; null: none of its own
+  // The rate where the config has no such key; null: "hidden_dropout", else 0.1.
+  float ModelConfig::* otherwise = nullptr;
+  bool is_that_of_texts = false;                // it has all parameters of the text head
 };
 
 struct Architecture {
@@ -88,14 +95,15 @@ struct Architecture {
   Status (*parse)(const Json& json, ModelConfig& config);
   Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
   const char* class_name;   // of transformers, without "ForSequenceClassification" and the like
-  // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
+  // A prefix of all names that some weight files leave out ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
   std::span<const DropoutRate> dropouts;
-  // Of models that take pictures too, and have such a one as their "text_config": their model_type, and transformers' class of the part
-  // alone; null: there are none.
+  // The larger model that has this one as its "text_config", if there is one: its model_type, and
+  // transformers' class of the text part alone; null: none.
   const char *whole_model_type = nullptr, *part_class = nullptr;
-  bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
-  std::span<const char* const> head_parameters = decoder_head;   // names of a classifier's head; drawn at random if the model had no labels
+  bool is_encoder = false;   // attends to all tokens of a text, and therefore does not generate
+  // Names in a classifier's head; random if the model had no labels.
+  std::span<const char* const> head_parameters = decoder_head;
   TokenHead token_head{};
   const MaskedHead* masked_head = nullptr;   // null: the family has none
 };
@@ -105,7 +113,7 @@ extern const Architecture albert_architecture, bert_architecture, distilbert_arc
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
-// A size that transformers reads under two names. Errors: unsupported_field where both are there and differ.
+// A size that has two names in configs. Errors: unsupported_field where both are there and differ.
 Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent);
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
@@ -113,41 +121,46 @@ Result<ModelConfig> parse_model(std::string_view json, const std::string& origin
 Status check_numerics(const ModelConfig& config, const Numerics& numerics);
 // The forward ops, with adapters. Errors: those of add_adapters.
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
-// The complete graph: forward, backward, update, inference. For adapters and groups that make sense.
+// The complete graph: forward, backward, update, inference. Adapters and groups must have been checked.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
 const Architecture& architecture_of(const ModelConfig& config);
 
-// Text of the preset's config.json, or null.
+// The text of a preset's config.json, or null.
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);   // null past the last one
 
-// LayerNorm with the parameters `name`.weight and, where norms have one, `name`.bias.
+// LayerNorm with the parameters `name`.weight and, if norms have a bias, `name`.bias.
 int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
-// The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
-// or of a classifier for every label.
+// The head after the last norm, and the loss: logits for every token of the vocabulary (from the token table,
+// if tied), or for every label of a classifier.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-void add_token_head(GraphBuilder& builder, const ModelConfig& config, int x);   // behind its dropout, and the loss
-void set_token_dropout(ModelConfig& config, float rate);   // of a head of tokens, also in the config.json
-// Gives a model a head for labels, also in its config.json, as transformers writes it. Errors: bad_argument, of names that
-// make no sense, and where the model has other labels or another task with labels.
+// The part after its dropout, and the loss.
+void add_token_head(GraphBuilder& builder, const ModelConfig& config, int x);
+// Sets the dropout of a token head, also in the config.json.
+void set_token_dropout(ModelConfig& config, float rate);
+// Gives a model a head for labels, also in its config.json, in transformers' format. Errors: bad_argument for
+// invalid names, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
-// The head of a masked language model, and the loss, behind the last block. `table`: of words.
+// The head of a masked language model after the last block, and the loss. `table`: the word table.
 void add_masked_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation);   // its last matrix, and the loss
-// Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where the family has none, or the model
-// has labels.
+// The last matrix of that head, and the loss.
+void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation);
+// Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where
+// the family has none; bad_argument where the model has labels.
 Status set_masked(ModelConfig& config);
-bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the head of the model's task
-bool has_head(Task task);   // one of its own, in place of that of a language model
-// Whether it belongs to the head that the family has for masked tokens, whatever the model's task; and the name of the matrix that gives the
-// logits there, empty where the family has none.
+// Whether it belongs to the head of the model's task.
+bool is_of_head(const ModelConfig& config, std::string_view parameter);
+bool has_head(Task task);   // whether the task has a head other than a causal language model's
+// Whether a parameter belongs to the family's masked-LM head, whatever the model's task; and the name of the
+// matrix that gives its logits, empty where the family has no such head.
 bool is_of_masked_head(const Architecture& architecture, std::string_view parameter);
 std::string masked_decoder(const Architecture& architecture);
-// What the parameter may be called besides, as part of a masked language model's head; empty: nothing.
+// A second name of a parameter of a masked-LM head in files; empty: none.
 std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
-// Whether it is the bias of masked tokens' logits where their matrix is the table of words.
+// Whether it is the bias of masked-LM logits whose matrix is the word table.
 bool is_bias_of_table(const ModelConfig& config, std::string_view parameter);
-// Whether any architecture has this parameter in a head of labels or of masked tokens; and whether it is the matrix that gives the logits of labels.
+// Whether any architecture has this parameter in a head for labels or a masked-LM head; and whether it is the
+// matrix that gives the logits of labels.
 bool is_of_any_head(std::string_view parameter);
 bool gives_logits(std::string_view parameter);
 

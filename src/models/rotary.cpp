@@ -8,7 +8,8 @@ namespace stw {
 
 namespace {
 
-// Source: transformers, modeling_rope_utils.py: what stands beside counts before what stands within, but for layers of several kinds.
+// For models with one kind of layer, the outer config's count takes precedence over that in the rope
+// parameters. Source: transformers, modeling_rope_utils.py.
 Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
   STW_ASSIGN(within, get_int(parameters, "original_max_position_embeddings", positions.now));
   if (!positions.counts_beside) return within;
@@ -41,7 +42,7 @@ Result<std::vector<double>> parse_factors(const Json& parameters, const char* ke
   return factors;
 }
 
-// LongRoPE (Ding et al., arXiv 2402.13753), as Phi-3 has it. Source: transformers, modeling_rope_utils.py.
+// LongRoPE (Ding et al., arXiv 2402.13753) in Phi-3's form. Source: transformers, modeling_rope_utils.py.
 Status parse_longrope(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
   STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
   if (original < 2) return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
@@ -76,7 +77,7 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", partial_beside));
   r.theta = theta;
   r.turned = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
-  if (r.turned < 2 || (r.turned % 2 != 0 && r.turned != head_dim))   // odd heads are refused by themselves
+  if (r.turned < 2 || (r.turned % 2 != 0 && r.turned != head_dim))   // odd head widths are refused elsewhere
     return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) + " turns no even part of heads of " + std::to_string(head_dim)};
   if (!parameters) return r;
   STW_ASSIGN(legacy, get_string(*parameters, "type", "default"));
@@ -96,8 +97,8 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   return r;
 }
 
-// Some files have theta beside "rope_parameters". Source: transformers, modeling_rope_utils.py: where both are there, the older one
-// alone counts.
+// Some configs have theta next to "rope_parameters". If both objects are there, only the older one counts.
+// Source: transformers, modeling_rope_utils.py.
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta) {
   STW_ASSIGN(older, find_object(config, "rope_scaling"));
   STW_ASSIGN(newer, find_object(config, "rope_parameters"));

@@ -6,10 +6,10 @@ namespace stw {
 
 enum class ScheduleKind : uint8_t { cosine, linear, constant, warmup_stable_decay, inverse_root };
 
-// Linear warm-up from rate / warmup to rate, and then, where a step is the number of successful updates before it:
+// Linear warm-up from rate / warmup to rate. `step` is the number of successful updates so far. Then:
 //   cosine, linear        down to min_rate at step `total`
 //   constant              rate
-//   warmup_stable_decay   rate up to the last `decay` steps before `total`, in which it falls to min_rate in a line
+//   warmup_stable_decay   rate; in the last `decay` steps before `total` linearly down to min_rate
 //   inverse_root          rate · sqrt(w / (step + 1)) with w = max(warmup, 1), but not below min_rate
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;

@@ -1,9 +1,10 @@
 // 4-bit matrices in bitsandbytes' file format (transformers, load_in_4bit with bnb_4bit_quant_type "nf4").
 // The weight's tensor holds two codes a byte. Tensors whose names add a suffix to the weight's explain them:
-//   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize (64), dtype, shape, and where scales are codes themselves
-//                                    nested_blocksize and nested_offset
+//   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize (64), dtype, shape; nested_blocksize and
+//                                    nested_offset where scales are quantized too
 //   .quant_map                       the sixteen values of nf4
-//   .absmax                          scales, fp32; or bytes, which stand for .nested_quant_map[byte] · .nested_absmax[block] + nested_offset
+//   .absmax                          scales: fp32, or bytes that mean
+//                                    .nested_quant_map[byte] · .nested_absmax[block] + nested_offset
 // The codes are copied into the arena unchanged (kernels/contract/weight_codes.h), the scales in fp32. Source
 // of the format: bitsandbytes, functional.py, QuantState.
 #pragma once

@@ -2,8 +2,8 @@
 //
 //   u64 header_bytes | JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, ...} and spaces | data
 //
-// The reader checks everything before it hands out a tensor: the header, and that the tensors cover the data without
-// holes or overlap. Tensors are streamed; no file is mapped or loaded as a whole.
+// The reader checks the header, and that the tensors cover the data without holes or overlap, before it gives
+// out a tensor. Tensors are streamed; no file is mapped or loaded as a whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -83,7 +83,8 @@ struct SafetensorsEntry {
 // any size.
 class SafetensorsWriter {
  public:
-  // Errors: bad_argument (a name twice, a negative or too large shape, a header over the format's limit), io_error.
+  // Errors: bad_argument (a name twice, a negative or too large shape, a header over the format's limit),
+  // io_error.
   static Result<SafetensorsWriter> create(const std::string& path, const std::vector<SafetensorsEntry>& entries,
                                           const SafetensorsMetadata& metadata);
   // Errors: bad_argument where there is more data than the entries have, io_error.

@@ -1,5 +1,6 @@
-// BLOOM (BigScience, arXiv 2211.05100): biases of scores in place of positions (ALiBi), LayerNorm after the embedding and before each half of
-// a block, GELU, biases everywhere. Source: transformers, modeling_bloom.py.
+// BLOOM (BigScience, arXiv 2211.05100): linear biases of attention scores in place of positions (ALiBi),
+// LayerNorm after the embedding and before each half of a block, GELU, biases in all matrices. Source:
+// transformers, modeling_bloom.py.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace {
 
 Status parse_bloom(const Json& json, ModelConfig& c) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 250880));
-  STW_ASSIGN(positions, get_int(json, "seq_length", 2048));   // those that it was trained with: the model has no limit
+  STW_ASSIGN(positions, get_int(json, "seq_length", 2048));   // the training length: the model has no limit
   STW_ASSIGN(width, get_size(json, "hidden_size", "n_embed", 64));
   STW_ASSIGN(layers, get_size(json, "n_layer", "num_hidden_layers", 2));
   STW_ASSIGN(heads, get_size(json, "n_head", "num_attention_heads", 8));
@@ -30,7 +31,8 @@ Status parse_bloom(const Json& json, ModelConfig& c) {
     return Error{Code::unsupported_field, "hidden_size " + std::to_string(width) + " is not a multiple of n_head " + std::to_string(heads)};
   if (given_inner != inner) return Error{Code::unsupported_field, "n_inner is " + std::to_string(given_inner) + ": expected 4 times hidden_size"};
   if (normed_residual) return Error{Code::unsupported_field, "apply_residual_connection_post_layernorm is not supported"};
-  // Either of the two alone changes nothing. Both make transformers leave out the biases of the matrices that it cuts into slices.
+  // Either setting alone changes nothing. With both, transformers leaves out the biases of the matrices that
+  // it slices.
   if (in_slices && slices > 1) return Error{Code::unsupported_field, "slow_but_exact with pretraining_tp " + std::to_string(slices) + " is not supported"};
   c.vocabulary = vocabulary;
   c.positions = positions;

@@ -38,7 +38,8 @@ Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& ab
   c.init_std = static_cast<float>(range);
   c.tied = tied;
   c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
-  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(layers, 0, largest_depth)), {});   // other numbers are refused afterwards
+  // parse_model refuses other numbers later
+  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(layers, 0, largest_depth)), {});
   return ok();
 }
 
@@ -92,7 +93,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
     return LinearWeights{weight, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
   };
-  // Matrices of one input whose outputs lie side by side, or the one that holds them all.
+  // Matrices that share an input and whose outputs are concatenated, or one matrix that joins them.
   struct Part { const char* name; int64_t features; };
   auto side_by_side = [&](const std::string& prefix, const char* joined, std::initializer_list<Part> parts, bool bias) {
     std::vector<LinearWeights> list;
@@ -102,7 +103,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     for (const Part& part : parts) list.push_back(matrix(prefix + part.name, c.width, part.features, bias));
     return list;
   };
-  // So that a weight is 1 in effect.
+  // The effective weight starts at 1.
   const Initializer norm_start = c.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
   auto norm = [&](int x, const std::string& name, const char* label) {
     return b.norm(x, b.parameter(name + ".weight", {c.width}, norm_start), -1, c.epsilon, true, label, c.norm_weight_offset);
@@ -112,7 +113,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
   for (const RotaryConfig& rotary : c.rotary) b.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
   b.begin(SegmentKind::embedding, -1, -1);
   const int table = b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  // The factor is one of the type that is computed in, as transformers has it.
+  // The factor is rounded to the compute type, as in transformers.
   int x = b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, c.embedding_scale), "embedding_scale");
   b.end(x);
 

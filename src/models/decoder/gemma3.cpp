@@ -1,5 +1,6 @@
-// Gemma 3 (arXiv 2503.19786), texts alone, also of the models that take pictures: norms before and behind both halves of a block, whose weights count from 1, GeGLU, embeddings
-// times the root of the width, and windows in five layers of six, whose rotary positions have angles of their own.
+// Gemma 3 (arXiv 2503.19786), text only; also the text part of its models for images and text. Norms before
+// and after both halves of a block, with weights that are offsets from 1; GeGLU; embeddings times the square
+// root of the width. Five layers of six have windows and rotary angles of their own.
 #include <cmath>
 
 #include "src/models/decoder/decoder.h"
@@ -8,11 +9,12 @@ namespace stw {
 
 namespace {
 
-constexpr int of_full_layers = 0, of_windowed_layers = 1;   // of ModelConfig::rotary
+constexpr int of_full_layers = 0, of_windowed_layers = 1;   // indices into ModelConfig::rotary
 
-// Newer files have an object for each kind of layer in "rope_parameters"; older ones "rope_theta" and "rope_scaling" of full layers, and
-// "rope_local_base_freq" of the others. Where both are there, what "rope_scaling" says stands over what full layers have.
-// Source, as of what is not said: transformers, configuration_gemma3.py.
+// Newer configs have an object for each kind of layer in "rope_parameters". Older ones have "rope_theta" and
+// "rope_scaling" for full layers, and "rope_local_base_freq" for windowed ones. If both are there, keys of
+// "rope_scaling" override those of full layers. Source, also of the defaults: transformers,
+// configuration_gemma3.py.
 Status parse_rotaries(const Json& json, ModelConfig& c) {
   STW_ASSIGN(older, find_object(json, "rope_scaling"));
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
@@ -27,7 +29,8 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
     windowed = of_windowed;
   }
   if (older) {
-    // The older name of "rope_type" once counted, and no longer does: angles would be scaled here or there.
+    // transformers once read this older name of "rope_type" and no longer does: versions would scale angles
+    // differently.
     if (find_present(*older, "type") && !find_present(*older, "rope_type"))
       return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
     for (const auto& [key, value] : older->members()) full.set(key, value);

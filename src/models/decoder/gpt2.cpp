@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al. 2019): learned positions, LayerNorm before each half of a block, one matrix for queries, keys
-// and values, GELU. Weights lie as Conv1D stores them: (inputs, features).
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm before each half of a block, one matrix for
+// queries, keys and values, GELU. Files store weights transposed, in Conv1D's order (inputs, features).
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(width, get_size(json, "n_embd", "hidden_size", 768));
   STW_ASSIGN(layers, get_size(json, "n_layer", "num_hidden_layers", 12));
   STW_ASSIGN(heads, get_size(json, "n_head", "num_attention_heads", 12));
-  // Absurd widths are refused below; until then their multiples must not overflow.
+  // Absurd widths are refused below. Until then their multiples must not overflow.
   STW_ASSIGN(inner, get_int(json, "n_inner", 4 * std::clamp<int64_t>(width, 0, int64_t{1} << 40)));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_epsilon", 1e-5));
   STW_ASSIGN(activation, get_string(json, "activation_function", "gelu_new"));

@@ -1,5 +1,6 @@
-// Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023) and SmolLM3: rotary positions, RMSNorm before each half of a block,
-// grouped-query attention, SwiGLU. Mistral has a window that attention reaches; in SmolLM3 every fourth layer has no positions.
+// Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023) and SmolLM3: rotary positions, RMSNorm before each
+// half of a block, grouped-query attention, SwiGLU. Mistral's attention has a window. In SmolLM3 every fourth
+// layer has no positions.
 #include "src/models/decoder/decoder.h"
 
 namespace stw {
@@ -19,14 +20,16 @@ Status parse_llama(const Json& json, ModelConfig& c) {
   return parse_biases(json, c);
 }
 
-// Source: transformers, configuration_mistral.py. One with "layer_types" is a Ministral there (configuration_auto.py), which is else the same.
+// Source: transformers, configuration_mistral.py. There a Mistral with "layer_types" is a Ministral
+// (configuration_auto.py), which is otherwise the same.
 Status parse_mistral(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.kv_heads = 8}));
   STW_ASSIGN(window, parse_window(json, 4096));
   return set_windows(json, c, window, [](int64_t) { return true; });
 }
 
-// Source: transformers, configuration_smollm3.py. A 1 in "no_rope_layers" is a layer that has rotary positions.
+// Source: transformers, configuration_smollm3.py. In "no_rope_layers" a 1 means that the layer has rotary
+// positions.
 Status parse_smollm3(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.kv_heads = 4, .theta = 2000000, .tied = true}));
   STW_TRY(parse_biases(json, c));
@@ -46,7 +49,8 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   }
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json));
-  const bool says_layers = find_present(json, "layer_types") != nullptr;   // which then count, whatever use_sliding_window says
+  // "layer_types" counts whatever use_sliding_window says
+  const bool says_layers = find_present(json, "layer_types") != nullptr;
   return set_windows(json, c, sliding || says_layers ? window : 0, [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
 }
 

@@ -1,12 +1,12 @@
-// Phi-3 and Phi-4-mini (Abdin et al., arXiv 2404.14219): Llama whose queries, keys and values are one matrix, and gate and up another;
-// part of a head may be turned, by angles that are scaled one by one.
+// Phi-3 and Phi-4-mini (Abdin et al., arXiv 2404.14219): Llama with one matrix for queries, keys and values,
+// and one for gate and up. Rotation may cover part of a head, with a scale for each angle.
 #include "src/models/decoder/decoder.h"
 
 namespace stw {
 
 namespace {
 
-// Source: transformers, configuration_phi3.py; its "embd_pdrop" is of no use there, and neither here.
+// Source: transformers, configuration_phi3.py. "embd_pdrop" has no effect there, and none here.
 Status parse_phi3(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.epsilon = 1e-5, .original_positions = 4096, .partial_rotary = true}));
   STW_ASSIGN(residual, get_double(json, "resid_pdrop", 0.0));

@@ -1,5 +1,5 @@
-// Qwen2 (Yang et al., arXiv 2407.10671) and dense Qwen3 (arXiv 2505.09388): Llama with biases of queries, keys and values, or with norms
-// of queries and keys, head by head.
+// Qwen2 (Yang et al., arXiv 2407.10671) and dense Qwen3 (arXiv 2505.09388): Llama with biases of queries,
+// keys and values, or with norms of each head's queries and keys.
 #include "src/models/decoder/decoder.h"
 
 namespace stw {

@@ -1,4 +1,5 @@
-// ALBERT (Lan et al., arXiv 1909.11942): BERT whose blocks all have the same parameters, over embeddings that are narrower than they.
+// ALBERT (Lan et al., arXiv 1909.11942): BERT whose blocks share one set of parameters, with embeddings
+// narrower than the blocks.
 #include "src/models/encoder/encoder.h"
 
 namespace stw {

@@ -1,5 +1,6 @@
-// BERT (Devlin et al., arXiv 1810.04805), and the encoders whose files have its names and keys: RoBERTa (Liu et al., arXiv 1907.11692),
-// XLM-RoBERTa (Conneau et al., arXiv 1911.02116) and ELECTRA (Clark et al., arXiv 2003.10555).
+// BERT (Devlin et al., arXiv 1810.04805), and the encoders whose files use its names and keys: RoBERTa (Liu
+// et al., arXiv 1907.11692), XLM-RoBERTa (Conneau et al., arXiv 1911.02116) and ELECTRA (Clark et al., arXiv
+// 2003.10555).
 #include "src/models/encoder/encoder.h"
 
 namespace stw {

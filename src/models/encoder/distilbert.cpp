@@ -1,4 +1,5 @@
-// DistilBERT (Sanh et al., arXiv 1910.01108): BERT with half of its blocks and no types of tokens, under names and keys of its own.
+// DistilBERT (Sanh et al., arXiv 1910.01108): BERT with half as many blocks and no token types, under its own
+// names and keys.
 #include "src/models/encoder/encoder.h"
 
 namespace stw {
@@ -17,7 +18,7 @@ Status parse_distilbert(const Json& json, ModelConfig& c) {
   absent.token_types = 0;
   absent.head_dropout = 0.2;
   STW_TRY(parse_encoder(json, c, absent, keys_of_distilbert));
-  c.epsilon = 1e-12f;   // whatever a config says
+  c.epsilon = 1e-12f;   // transformers ignores the config's value
   return ok();
 }
 

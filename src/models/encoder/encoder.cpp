@@ -15,7 +15,7 @@ Result<Activation> parse_activation(const Json& json, const char* key, const cha
 
 namespace {
 
-// Refuses a decoder, and positions of other kinds.
+// Refuses decoders, and other kinds of positions.
 Status check_kind(const Json& json) {
   STW_ASSIGN(positions, get_string(json, "position_embedding_type", "absolute"));
   if (positions != "absolute") return Error{Code::unsupported_field, "position_embedding_type \"" + positions + "\" is not supported: expected \"absolute\""};
@@ -139,7 +139,7 @@ class EncoderBuilder {
     add_token_head(b_, c_, x);
   }
 
-  // Over every token, of which the loss looks at the first one of each text.
+  // Computes the head over every token. The loss reads the first token of each text.
   void head(int x) {
     const auto labels = static_cast<int64_t>(c_.labels.size());
     b_.labels(c_.task, labels, LabelPlace::first_token);
@@ -155,7 +155,7 @@ class EncoderBuilder {
   const EncoderNames& names_;
   const ModelConfig& c_;
   GraphBuilder b_;
-  int words_ = -1;   // their table
+  int words_ = -1;   // the word embedding table
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The parts that BERT shares with the encoders derived from it: learned positions, attention to all tokens of a text, LayerNorm after each
-// half of a block, and a classifier over the text's first token or over every token, or a masked
-// language model's head. A family has a record of tensor names and a function that reads its
+// The common parts of BERT and the encoders derived from it: learned positions, attention to all tokens of a
+// text, LayerNorm after each half of a block, and the head of a task. A family has a record of tensor names
+// and a function that reads its config.json. The graph of all families is built here.
 // config.json. The graph of all families is built here.
 #pragma once
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace stw {
 
-// Names of modules, as transformers has them. A name in a block is: prefix, `blocks`, the block's number, ".", the name here.
+// Names of modules in transformers. The full name of a module in a block is: prefix, `blocks`, the block's
+// number, ".", the name here.
 struct EncoderNames {
-  const char* prefix;           // "bert."; the names of the head have none
+  const char* prefix;           // "bert."; names of the head have no prefix
   const char* embeddings_norm;  // after "embeddings."
   const char* blocks;           // "encoder.layer."
   const char *query, *key, *value, *attention_out, *attention_norm, *up, *down, *output_norm;
@@ -19,30 +20,31 @@ struct EncoderNames {
   const char *pooler, *classifier;
   Activation pooler_activation;
   bool dropout_before_pooler;
-  const char* projection = "embeddings_project";   // of embeddings to the blocks' width, where that is another
-  bool always_projects = false;        // also where it is the same
-  bool shares_block = false;           // all blocks have the parameters of the first one
-  bool feed_forward_dropout = true;    // behind the second half of a block, as behind the first
+  // From the embeddings' width to the blocks', if they differ.
+  const char* projection = "embeddings_project";
+  bool always_projects = false;        // even if the widths are equal
+  bool shares_block = false;           // all blocks share the parameters of the first one
+  bool feed_forward_dropout = true;    // after the second half of a block, as after the first
 };
 
-// The keys of a config.json. Those that all families share are not here.
+// The keys of a config.json that differ between families.
 struct EncoderKeys {
   const char *width = "hidden_size", *layers = "num_hidden_layers", *heads = "num_attention_heads", *intermediate = "intermediate_size", *activation = "hidden_act",
              *dropout = "hidden_dropout_prob", *attention_dropout = "attention_probs_dropout_prob", *head_dropout = "classifier_dropout";
 };
-// The values of a family's keys where a config has none.
+// A family's values for keys that a config lacks.
 struct EncoderDefaults {
   int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, intermediate = 3072;
   int64_t token_types = 2;                     // 0: the family has none
   bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
-  std::optional<double> head_dropout = {};     // none: that of the hidden layers
+  std::optional<double> head_dropout = {};     // none: as in hidden layers
   const char* activation = "gelu";
   double dropout = 0.1;                        // of hidden layers and attention
 };
-// Errors: unsupported_field for one that no encoder here has.
+// Errors: unsupported_field for an unknown activation.
 Result<Activation> parse_activation(const Json& json, const char* key, const char* absent = "gelu");
-// Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
-// for a decoder, and for sizes that do not fit each other.
+// Reads all sizes, rates and the activation. Errors: unsupported_field for a decoder, for an unknown
+// activation or kind of positions, and for sizes that do not fit each other.
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});
 
 // The body, and the head of the config's task: a classifier's, or a masked language model's.

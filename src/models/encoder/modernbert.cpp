@@ -1,5 +1,6 @@
-// ModernBERT (Warner et al., arXiv 2412.13663): an encoder with rotary positions, norms in front of both halves of a block, GeGLU, and blocks
-// whose attention is local, with rotary positions of their own, between those whose attention is global.
+// ModernBERT (Warner et al., arXiv 2412.13663): an encoder with rotary positions, norms before both halves of
+// a block, and GeGLU. Every third block by default has global attention. The others have local attention,
+// with rotary angles of their own.
 #include <algorithm>
 #include <cmath>
 
@@ -10,14 +11,14 @@ namespace stw {
 
 namespace {
 
-constexpr int of_global_layers = 0, of_local_layers = 1;   // of ModelConfig::rotary
+constexpr int of_global_layers = 0, of_local_layers = 1;   // indices into ModelConfig::rotary
 
-// Newer files have an object for each kind of layer in "rope_parameters", older ones two thetas, and perhaps a "rope_scaling" of both kinds.
-// Source: transformers, configuration_modernbert.py.
+// Newer configs have an object for each kind of layer in "rope_parameters". Older ones have two thetas, and
+// perhaps one "rope_scaling" for both kinds. Source: transformers, configuration_modernbert.py.
 Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
   STW_ASSIGN(scaling, find_object(json, "rope_scaling"));
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
-  // Older versions of transformers took null for the global one, newer ones fail.
+  // Older versions of transformers replaced null by the global theta, newer ones fail.
   for (const char* key : {"global_rope_theta", "local_rope_theta"})
     if (const Json* found = json.find(key); found && found->is_null()) return Error{Code::unsupported_field, std::string(key) + " null is not supported"};
   if (scaling && find_present(*scaling, "type") && !find_present(*scaling, "rope_type"))
@@ -39,7 +40,7 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-// Which layers are local, and how far those see.
+// Reads which layers are local, and their window.
 Status parse_layers(const Json& json, ModelConfig& c) {
   if (find_present(json, "sliding_window"))
     return Error{Code::unsupported_field, "sliding_window is not supported: expected local_attention, the keys to both sides together"};
@@ -47,7 +48,8 @@ Status parse_layers(const Json& json, ModelConfig& c) {
   STW_ASSIGN(every, get_int(json, "global_attn_every_n_layers", 3));
   if (local < 0) return Error{Code::unsupported_field, "local_attention is " + std::to_string(local)};
   if (every < 1) return Error{Code::unsupported_field, "global_attn_every_n_layers is " + std::to_string(every)};
-  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(c.layers, 0, largest_depth)), {});   // other numbers are refused afterwards
+  // parse_model refuses other numbers later
+  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(c.layers, 0, largest_depth)), {});
   STW_TRY(set_windows(json, c, local / 2 + 1, [&](int64_t layer) { return layer % every != 0; }));
   for (LayerAttention& layer : c.layer_attention) layer.rotary = layer.window > 0 ? of_local_layers : of_global_layers;
   return ok();
@@ -136,7 +138,7 @@ class ModernBertBuilder {
   ModernBertBuilder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
       : c_(config), b_(config.architecture, sequence, config.vocabulary, compute, optional), following_(b_.following()) {
     for (const RotaryConfig& rotary : c_.rotary) b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
-    // As transformers draws them, but that numbers far out are not drawn again.
+    // The initial weights of transformers, except that values far from 0 are not redrawn.
     out_deviation_ = static_cast<float>(static_cast<double>(c_.init_std) / std::sqrt(2.0 * static_cast<double>(c_.layers)));
   }
 
@@ -178,7 +180,8 @@ class ModernBertBuilder {
     const LayerAttention& how = c_.layer_attention[static_cast<size_t>(layer)];
     const std::string name = "model.layers." + std::to_string(layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
-    const int n = layer == 0 ? x : norm(x, name + "attn_norm", "attn_norm");   // the embeddings have just been normed
+    // The embeddings have a norm already.
+    const int n = layer == 0 ? x : norm(x, name + "attn_norm", "attn_norm");
     int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, c_.qkv_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
     const ScoreRule rule{.window = how.window, .causal = false, .following = following_};
@@ -193,9 +196,9 @@ class ModernBertBuilder {
     return x;
   }
 
-  // What the heads of all tasks begin with.
+  // The common first part of all heads.
   int prediction(int x) { return norm(b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"), "head.norm", "pooled_norm"); }
-  // Over every token. The loss looks at all of them, or at the first one of each text.
+  // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
     b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()), is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
     if (is_of_text(c_.task) && c_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
@@ -210,7 +213,7 @@ class ModernBertBuilder {
   const ModelConfig& c_;
   GraphBuilder b_;
   int following_;
-  int words_ = -1;   // their table
+  int words_ = -1;   // the word embedding table
   float out_deviation_ = 0;
 };
 
@@ -218,8 +221,8 @@ Graph build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, G
 
 constexpr const char* modernbert_head[] = {"head.dense.weight", "head.dense.bias", "head.norm.weight", "head.norm.bias", "classifier.weight", "classifier.bias"};
 
-// With sparse_prediction transformers leaves out tokens whose label is sparse_pred_ignore_index before it computes logits. The loss is the
-// same, unless that is the number of a token.
+// With sparse_prediction transformers computes no logits for tokens with the label sparse_pred_ignore_index.
+// The loss is the same, unless that value is a token's id.
 Status check_sparse_prediction(const Json& json) {
   STW_ASSIGN(is_sparse, get_bool(json, "sparse_prediction", false));
   STW_ASSIGN(ignored, get_int(json, "sparse_pred_ignore_index", -100));

@@ -20,7 +20,7 @@ bool is_text(std::string_view name) {
 
 Error corrupt(const std::string& what) { return {Code::corrupt, what}; }
 
-// {"0": "card_arrival", …}, in any order.
+// Parses {"0": "card_arrival", …}; the entries have any order.
 Result<std::vector<std::string>> names_of(const Json& id2label) {
   const size_t count = id2label.members().size();
   std::vector<std::string> names(count);
@@ -47,7 +47,8 @@ std::string class_of(const Json& config) {
 
 namespace {
 
-// Of labels of texts. Source: transformers, modeling_utils of sequence classification: without a problem_type one output is a number.
+// The task of a classifier of texts. Without a problem_type one output means regression. Source:
+// transformers, the families' …ForSequenceClassification.
 Result<Task> task_of_texts(const Json& config, size_t labels) {
   if (!says_task(config)) return labels == 1 ? Task::number : Task::label;
   STW_ASSIGN(problem, get_string(config, "problem_type", ""));
@@ -78,7 +79,7 @@ Result<Head> read_head(const Json& config) {
     STW_ASSIGN(found, names_of(*object));
     head.labels = std::move(found);
   } else {
-    STW_ASSIGN(count, get_int(config, "num_labels", 2));   // Source: transformers, configuration_utils.py
+    STW_ASSIGN(count, get_int(config, "num_labels", 2));   // Default of transformers, configuration_utils.py.
     if (count < 0 || count > static_cast<int64_t>(largest_label_count)) return Error{Code::unsupported_field, "num_labels is " + std::to_string(count)};
     head.labels = unnamed_labels(static_cast<size_t>(count));
   }
@@ -123,7 +124,8 @@ void write_labels(Json& config, const std::string& class_name, Task task, const 
   if (const char* type = task_row(task).problem_type) config.set("problem_type", type);
   else config.erase("problem_type");
   config.erase("num_labels");
-  // transformers looks at a row's last token that is not this one, and takes one row at a time where there is none.
+  // transformers reads a row's last token that is not padding. Without a padding token it accepts only one
+  // row at a time.
   if (!is_of_text(task) || padding_token(config, vocabulary) >= 0) return;
   const Json* const end = config.find("eos_token_id");
   const Json* const first = !end ? nullptr : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0]) : end;

@@ -1,10 +1,14 @@
-// The gradient of attention. Probabilities are computed again from the log-sum-exponentials of the forward pass:
+// The gradient of attention. It computes the probabilities again from the log-sum-exponentials of the forward
+// pass:
 //
 //   P = exp(scale·Q·Kᵀ - lse)   D = rowsum(dout ∘ out)   dV = (P∘F)ᵀ·dout   dS = P ∘ (F ∘ (dout·Vᵀ) - D)
-//   dQ = scale·dS·K             dK = dSᵀ·(scale·Q)       with F the dropout's factors (Dao et al., 2022, appendix B)
+//   dQ = scale·dS·K             dK = dSᵀ·(scale·Q)
 //
-// A task is one kv head of one sample. Its query heads, their blocks of keys and the blocks of queries follow in order,
-// so every element of dQ, dK and dV is one chain in fp32, rounded to the storage type once, at its end.
+// F holds the factors of dropout (Dao et al., 2022, appendix B).
+//
+// A task is one key head of one sample. It takes the head's query heads in order, for each of them the blocks
+// of keys, and for each block of keys the blocks of queries. So every element of dQ, dK and dV is one chain
+// in fp32, and it is rounded to the storage type once, at its end.
 #include "kernels/cpu/attention/attention_gradient_layout.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/common/math.h"
@@ -19,15 +23,15 @@ constexpr int64_t diagonal_step = 12;
 
 struct Head {
   const AttentionArgs* args;
-  const Dropout* dropout;      // or null
+  const Dropout* dropout;      // Or null.
   ScoreRule rule;
   HeadRows queries, douts, outs;
   const float* lse;            // (rows)
-  int64_t dropout_first;       // element of (query 0, key 0)
+  int64_t dropout_first;       // Element of (query 0, key 0).
 };
 
-// What the product of two blocks needs to know: rows of queries and keys, all of one document, and whether query r sees
-// keys 0..r at most. `first`: the queries have seen no keys yet.
+// The arguments of the product of two blocks: rows of queries and of keys, all of one document, and whether
+// query r sees keys 0..r at most. `first`: the queries have seen no keys yet.
 struct BlockPair {
   int64_t query, queries, key, keys;
   bool diagonal, first;
@@ -51,7 +55,8 @@ float dot_row(const Head& h, int64_t row, int64_t head_dim) {
   return fold(sum);
 }
 
-// Scores → P∘F in w.probabilities, dout·Vᵀ → dS in w.dscores; lanes that a query does not see become 0.
+// Scores become P∘F in w.probabilities, dout·Vᵀ becomes dS in w.dscores. Lanes that a query does not see
+// become 0.
 void differentiate_scores(const Head& h, const GradientWorkspace& w, const BlockPair& b) {
   for (int64_t r = 0; r < b.queries; ++r) {
     float* s = w.probabilities + r * turned_stride;
@@ -137,8 +142,8 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
         block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);
       };
       if (args.causal) {
-        // Where keys and queries are the same rows, each document has a square of its own. Later queries see this block's
-        // keys only where they belong to its last document, and their window reaches them.
+        // Where keys and queries are the same rows, each document has its own square. A later query sees keys
+        // of this block only if it belongs to the block's last document and its window reaches them.
         for (int64_t row = key, end; row < key + count; row = end) {
           end = document_end(h.rule, row, key + count);
           differentiate({row, end - row, row, end - row, true, row == first_key(h.rule, row)}, member == 0);
@@ -146,7 +151,8 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
       } else if (member == 0) {
         for (int64_t i = 0; i < count * stride; i += 16) store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
       }
-      // Queries come in pieces, each of one document and one block. A piece meets all keys that any of its rows sees.
+      // Queries come in pieces; each lies in one document and one block. A piece meets all keys that any of
+      // its rows sees.
       const int64_t before = first_row(h.rule, key), block = before - before % query_block;
       for (int64_t query = args.causal ? key + query_block : max(block, document_start(h.rule.positions, before)), end; query < rows; query = end) {
         const int64_t start = first_key(h.rule, query), begin = max(start, key);

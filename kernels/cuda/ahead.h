@@ -1,15 +1,16 @@
-// Loads ahead of their use. Memory answers after some 700 cycles; so by Little's law an SM of an H100 (3.35 TB/s over 132
-// SMs, 15 bytes a cycle) has to keep 10 KB under way, one of an H200 15 KB. A thread that waits for a load of 8 or 16 bytes
-// before it asks for the next one brings that with all 2048 threads of an SM there and none of them at work; with several
-// loads under way a part of them does. A compiler issues them ahead only where no branch and no store stands between.
+// Issues loads before their results are used. Memory answers after about 700 cycles. By Little's law, an SM
+// of an H100 (3.35 TB/s over 132 SMs, 15 bytes a cycle) must keep 10 KB of loads in flight, an SM of an H200
+// 15 KB. If each thread waits for a load of 8 or 16 bytes before it issues the next one, that takes all 2048
+// threads of an SM, and none of them computes. With several loads in flight a thread, fewer threads suffice.
+// A compiler issues loads ahead only if no branch and no store lies in between.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 
-// For groups first, first + step, … of [0, count), by a quad: load(at, n) of several, then use(value, at, n) of each. n is
-// Whole where `vectors` allows it, so both are generic in it. What one group stores no other may load.
-// Index is int where that is enough: less to compute, fewer registers.
+// For groups first, first + step, … of [0, count), by a quad: load(at, n) of several, then use(value, at, n)
+// of each. n is Whole if `vectors` allows it, so load and use are generic in n. A group may not load what
+// another group stores. Index is int where that suffices: less arithmetic, fewer registers.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load, const Use& use) {
   const Index stride = step * 16, whole = vectors ? count / 16 * 16 : 0;
@@ -20,7 +21,8 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
     loads_are_issued();
     STW_UNROLL for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, Whole{});
   }
-  if (at < whole) {   // the last ones, and in place of those past the end the first again, which costs less than a branch
+  // The last groups. Groups after the end are replaced by the first again: that costs less than a branch.
+  if (at < whole) {
     decltype(load(at, Whole{})) values[ahead];
     STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride < whole ? at + k * stride : at, Whole{});
     loads_are_issued();
@@ -35,9 +37,9 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
   }
 }
 
-// By the quads of a grid, for all groups of [0, count): two neighbours at a time, of which the second one's addresses cost nothing.
-// A grid has so many blocks at most that a thread's own beginning is a small part of its work, and that they are many more than
-// run together.
+// For all groups of [0, count), by the quads of a grid: two adjacent groups at a time, because the second
+// one's addresses cost nothing. The number of blocks is limited, so that a thread's start-up is a small part
+// of its work. The limit is still far above the number of blocks that run together.
 inline constexpr int groups_ahead = 2, elements_ahead = 16 * groups_ahead, most_blocks_ahead = 8192;
 inline int blocks_for_ahead(int64_t count) {
   const int blocks = blocks_for(count, block_quads * elements_ahead);
@@ -50,7 +52,7 @@ STW_DEVICE void groups_together(const Load& load, const Use& use) {
   loads_are_issued(values);
   STW_UNROLL for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
 }
-// The groups of [begin, end), of which this is quad number `own` of `quads`.
+// The groups of [begin, end), for the quad with number `own` of `quads`.
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads, bool vectors, const Load& load, const Use& use) {
   const int64_t whole = vectors ? begin + (end - begin) / elements_ahead * elements_ahead : begin;
@@ -69,9 +71,10 @@ template <class Load, class Use>
 STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vectors, const Load& load, const Use& use) {
   for_groups_of_quads_ahead(begin, end, threadIdx.x / quad, blockDim.x / quad, vectors, load, use);
 }
-// And for the groups of rows (rows, features), which lie inside one: load(row, i, n), use(value, row, i, n). Whole are they
-// only where features is a multiple of elements_ahead.
-struct RowGroups { int64_t rows, features; bool whole; Divisor parts; };   // of a row: two groups each, or one
+// The same for groups of rows (rows, features); a group lies within a row: load(row, i, n), use(value, row,
+// i, n). n is Whole only if features is a multiple of elements_ahead.
+// Parts of a row: two groups each, or one.
+struct RowGroups { int64_t rows, features; bool whole; Divisor parts; };
 inline RowGroups row_groups(int64_t rows, int64_t features, bool vectors) {
   const bool whole = vectors && features % elements_ahead == 0;
   return {rows, features, whole, divisor_of(ceil_div(features, whole ? elements_ahead : 16))};
@@ -99,13 +102,13 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
   }
 }
 
-template <int n> struct Ahead { static constexpr int value = n; };   // a number of loads, for generic callers
-// use(load(i)) for i of [0, count) in order: a chain of uses whose loads run ahead of it, by up to twice `ahead`.
+template <int n> struct Ahead { static constexpr int value = n; };  // A number of loads, for generic callers.
+// use(load(i)) for i in [0, count), in order: a chain of uses whose loads run up to 2 · `ahead` ahead of it.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   Index i = 0;
   if (count >= ahead) {
-    // Two sets in turn, so that none is copied.
+    // Two alternating sets, so that none is copied.
     decltype(load(i)) even[ahead], odd[ahead];
     const auto load_all = [&](auto& to) { STW_UNROLL for (int k = 0; k < ahead; ++k) to[k] = load(i + k); };
     const auto use_all = [&](const auto& from) { STW_UNROLL for (int k = 0; k < ahead; ++k) use(from[k]); };

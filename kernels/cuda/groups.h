@@ -1,4 +1,4 @@
-// Groups of 16 numbers of 16 and of 8 bits, four a thread: as load_group and store_group, without a conversion.
+// Groups of 16 numbers of 16 or 8 bits, four a thread: like load_group and store_group, without conversion.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 

@@ -1,11 +1,12 @@
-// Attention of new tokens over a cache: the tiles of `attention`, moved to the position, so that a row gets the bits that it
-// would get in the whole sequence. The position is read on the device; the grid does not depend on it, and a captured graph
-// can be replayed while it grows. Two kernels: the new keys and values are appended, then read with the others.
+// Attention of new tokens over a cache. The tiles are those of `attention`, shifted by the position, so a row
+// gets the bits that it would get in the whole sequence. The position is read on the device and the grid does
+// not depend on it, so a captured graph can be replayed while the position grows. Two kernels: the first
+// appends the new keys and values, the second reads them with the others.
 #include "kernels/cuda/attention/attention_forward.h"
 
 namespace stw::kernels::cuda {
 
-// Groups of 16 columns of the new rows: those of the keys, then those of the values.
+// Groups of 16 columns of the new rows: first those of the keys, then those of the values.
 static __global__ void __launch_bounds__(block_threads) append_kernel(AttentionCachedArgs args) {
   const int64_t columns = static_cast<int64_t>(args.kv_heads) * args.head_dim, queries = static_cast<int64_t>(args.query_heads) * args.head_dim;
   const int64_t groups = ceil_div(columns, 16);

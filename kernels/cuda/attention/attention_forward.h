@@ -1,8 +1,9 @@
-// Attention of one tile of queries of one head over all its keys: blocks of 64 keys counted from the sequence's first, with
-// a running maximum and sum (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; blocked as in Dao
-// et al., "FlashAttention", 2022). Shared by `attention` and `attention_cached`, whose rows must agree bit for bit, and
-// bit-equal to kernels/cpu/attention/attention_forward.h: a row rescales where its own maximum grew, its sum has 16 lanes (key % 16)
-// that are folded once, at the end. A quad owns a row's maximum and sum, in its registers.
+// Attention of one tile of queries of one head over all its keys, in blocks of 64 keys counted from the first
+// key of the sequence, with a running maximum and sum (Milakov and Gimelshein, "Online normalizer calculation
+// for softmax", 2018; blocks as in Dao et al., "FlashAttention", 2022). `attention` and `attention_cached`
+// share this code because their rows must agree bit for bit. It has the bits of
+// kernels/cpu/attention/attention_forward.h: a row rescales when its own maximum grows, and its sum has 16
+// lanes (key % 16) that are folded once, at the end. A quad keeps a row's maximum and sum in its registers.
 #pragma once
 #include "kernels/cuda/attention/attention_tile.h"
 
@@ -15,11 +16,11 @@ struct HeadAttention {
   float scale;
   ScoreRule rule;
   bool dropped;
-  Dropout dropout;              // where `dropped`
-  int64_t dropout_first;        // element of (query row 0, key 0)
+  Dropout dropout;              // If `dropped`.
+  int64_t dropout_first;        // Element of (query row 0, key 0).
   Matrix out;
   int64_t out_at, out_stride;
-  float* lse;                   // (query_rows), or null
+  float* lse;                   // (query_rows), or null.
 };
 
 // Shared memory: slices, scores (tile_rows, score_stride), rescale (tile_rows), ranges (tile_rows), outputs.
@@ -37,10 +38,10 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   const int64_t stride = round_up(h.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
-  const int r = static_cast<int>(threadIdx.x) / quad;   // the row of this quad
+  const int r = static_cast<int>(threadIdx.x) / quad;   // The row of this quad.
   const int64_t row = first + r, end = min(first + tile_rows, h.query_rows);
   const int64_t before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
-  int64_t row_start = 0, row_end = 0;                   // the keys that it sees
+  int64_t row_start = 0, row_end = 0;                   // The keys that it sees.
   if (row < h.query_rows) {
     row_start = first_key(h.rule, row);
     row_end = end_key(h.rule, row);

@@ -1,16 +1,19 @@
-// The gradient of attention on the CUDA cores, with the bits of the CPU. Probabilities are computed again from the
-// log-sum-exponentials of the forward pass:
+// The gradient of attention on the CUDA cores, with the CPU's bits. It computes the probabilities again from
+// the log-sum-exponentials of the forward pass:
 //
 //   P = exp(scale·Q·Kᵀ - lse)   D = rowsum(dout ∘ out)   dV = (P∘F)ᵀ·dout   dS = P ∘ (F ∘ (dout·Vᵀ) - D)
-//   dQ = scale·dS·K             dK = dSᵀ·(scale·Q)       with F the dropout's factors (Dao et al., 2022, appendix B)
+//   dQ = scale·dS·K             dK = dSᵀ·(scale·Q)
 //
-// On the CPU every element of dQ, dK and dV is one chain: of dQ over the keys that its row sees, of dK and dV over the query
-// heads of the group and in each over the queries that see the key. So two kernels can compute the scores each for itself,
-// one a tile of queries, one a tile of keys, and nothing is added by atomics: 7 products instead of 5, and no order that
-// depends on who comes first. The kernel of queries runs first: it computes D of its rows and leaves it for the kernel of keys.
+// F holds the factors of dropout (Dao et al., 2022, appendix B).
 //
-// Workspace: D (samples, query_heads, rows_per_sample), as lse, and log2(e)·lse in the same shape, which the tensor cores'
-// kernels need; or the library's (attention_library.h).
+// On the CPU, every element of dQ, dK and dV is one chain: dQ over the keys that its row sees, dK and dV over
+// the query heads of the group and, within each, over the queries that see the key. To keep these orders
+// without atomics, two kernels each compute the scores: one takes tiles of queries, the other tiles of keys.
+// That makes 7 products instead of 5, but no order depends on timing. The kernel of queries runs first; it
+// computes D of its rows and stores it for the kernel of keys.
+//
+// Workspace: D (samples, query_heads, rows_per_sample), like lse, and log2(e)·lse in the same shape, which
+// the tensor-core kernels need; or the library's scratch memory (attention_library.h).
 #include "kernels/cuda/attention/attention_tile.h"
 #include "kernels/cuda/attention/library_attention.h"
 #include "kernels/cuda/attention/tensor_attention.h"
@@ -26,7 +29,7 @@ struct GradientHead {
   HeadRows queries, keys, values, douts, outs;
   const float* lse;             // (rows)
   float* dots;                  // (rows)
-  int64_t dropout_first;        // element of (query 0, key 0)
+  int64_t dropout_first;        // Element of (query 0, key 0).
 };
 STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, float* dots, int64_t sample, int64_t head) {
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, kv_head = head / (args.query_heads / args.kv_heads);
@@ -44,7 +47,7 @@ STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, float* dots, in
   return h;
 }
 
-// A quad's sum of the products of a row's elements.
+// A quad's sum of the products of the elements of two rows.
 STW_DEVICE float row_dot(const GradientHead& h, int64_t row, int head_dim) {
   F16 sum = zero();
   for_groups(0, head_dim, [&](int64_t d, int64_t n) {
@@ -54,7 +57,8 @@ STW_DEVICE float row_dot(const GradientHead& h, int64_t row, int head_dim) {
   return fold(sum);
 }
 
-// A quad's 16 neighbouring keys of one query: *s score → P∘F, *d dout·V → dS. Lanes that `seen` says no to become 0.
+// 16 adjacent keys of one query, by a quad: *s becomes P∘F from the score, *d becomes dS from dout·V. Lanes
+// for which `seen` is false become 0.
 template <class Seen>
 STW_DEVICE void differentiate(const AttentionArgs& args, const GradientHead& h, const Dropout& dropout, int64_t query, int64_t key, float lse,
                               float dot, const Seen& seen, F16* s, F16* d) {
@@ -90,7 +94,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   const int64_t stride = round_up(args.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
-  const int r = static_cast<int>(threadIdx.x) / quad;   // the row of this quad
+  const int r = static_cast<int>(threadIdx.x) / quad;   // The row of this quad.
   const int64_t row = first + r, end = min(first + tile_rows, rows), before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
   const int queries = static_cast<int>(end - first);
   int64_t row_start = 0, row_end = 0;
@@ -121,8 +125,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   if (row < rows) store_output_row(outputs + r * stride, args.scale, args.head_dim, args.dqkv, h.queries.at + row * h.queries.stride);
 }
 
-// Shared memory: slices, scores and dscores (key_block, turned_score_stride), ranges (tile_rows), seen (key_block), outputs
-// of keys and of values. Its columns are 64 queries.
+// Shared memory: slices, scores and dscores (key_block, turned_score_stride), ranges (tile_rows), seen
+// (key_block), outputs of keys and of values. The columns are 64 queries.
 inline size_t key_gradient_shared_bytes(int head_dim) {
   return static_cast<size_t>(slices_floats + 2 * key_block * turned_score_stride + 2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) * 4;
 }
@@ -133,7 +137,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   float* scores = slices + slices_floats;
   float* dscores = scores + key_block * turned_score_stride;
   Range* ranges = reinterpret_cast<Range*>(dscores + key_block * turned_score_stride);
-  Range* seen_keys = ranges + tile_rows;   // by each query, from the tile's first key on
+  // Range of keys that each query sees, counted from the tile's first key.
+  Range* seen_keys = ranges + tile_rows;
   float* dkeys = reinterpret_cast<float*>(seen_keys + key_block);
   const int64_t stride = round_up(args.head_dim, output_columns);
   float* dvalues = dkeys + tile_rows * stride;
@@ -147,7 +152,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   for (int64_t member = 0; member < group; ++member) {
     const GradientHead h = gradient_head(args, dots, sample, kv_head * group + member);
     for (int64_t query = first_row(h.rule, key); query < rows; query += key_block) {
-      if (first_key(h.rule, query) >= key + keys) break;   // later rows see none of the keys
+      if (first_key(h.rule, query) >= key + keys) break;   // Later rows see none of the keys.
       const int queries = static_cast<int>(min(static_cast<int64_t>(key_block), rows - query));
       const SomeRows query_rows = {h.queries, query, queries, args.scale}, dout_rows = {h.douts, query, queries, 1.0f};
       store_scores_turned(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);

@@ -1,13 +1,15 @@
-// What the attention kernels of the CUDA cores are made of: a block of 128 threads owns a tile of 32 rows (queries, or keys
-// in the gradient of keys) of one head and meets 64 columns at a time. Two products exist, both of fp32 chains in the order
-// of the CPU (kernels/cpu/attention/attention_tile.h), so that an element's bits depend neither on the tile nor on its neighbours:
+// The building blocks of the attention kernels on the CUDA cores. A block of 128 threads owns a tile of 32
+// rows (queries, or keys in the gradient of keys) of one head and meets 64 columns at a time. There are two
+// products. Both consist of fp32 chains in the CPU's order (kernels/cpu/attention/attention_tile.h), so the
+// bits of an element depend neither on the tile nor on other elements:
 //
-//   scores (32, 64) = rows · columnsᵀ           a chain over head_dim from +0, operands in slices of 32 elements
-//   outputs (32, head_dim) += weights · columns a chain over the columns that goes on from block to block
+//   scores (32, 64) = rows · columnsᵀ            a chain over head_dim from +0, in slices of 32 elements
+//   outputs (32, head_dim) += weights · columns  a chain over the columns that continues from block to block
 //
-// A thread computes 4 × 4 elements at a time: rows 4·(thread / 16) + i, columns 4·(thread % 16) + j, from two reads of 16
-// bytes a step. Outputs stay in shared memory, where they are touched once a block: so any head_dim runs the same code.
-// Floor: the fp32 units; a slice that is read again comes from the second-level cache.
+// A thread computes 4 × 4 elements at a time: rows 4·(thread / 16) + i, columns 4·(thread % 16) + j, from two
+// reads of 16 bytes a step. Outputs stay in shared memory and are touched once a block, so the same code
+// serves every head_dim. The limit is the fp32 units; a slice that is read again comes from the second-level
+// cache.
 #pragma once
 #include "kernels/common/math.h"
 #include "kernels/common/philox.h"
@@ -17,27 +19,27 @@
 namespace stw::kernels::cuda {
 
 inline constexpr int tile_threads = 128, tile_rows = 32, key_block = 64, tile_slice = 32;
-inline constexpr int score_stride = key_block + 16;       // two neighbouring rows cover all banks
+inline constexpr int score_stride = key_block + 16;       // Two adjacent rows cover all banks.
 inline constexpr int turned_score_stride = tile_rows + 4;
 inline constexpr int row_slice_floats = tile_slice * (tile_rows + 4), column_slice_floats = tile_slice * (key_block + 4);
 inline constexpr int slices_floats = row_slice_floats + column_slice_floats;
-inline constexpr int output_columns = 64;                 // of outputs that are computed at a time
+inline constexpr int output_columns = 64;                 // Of outputs that are computed at a time.
 inline int64_t outputs_floats(int head_dim) { return tile_rows * round_up(head_dim, output_columns); }
 
-// A head's rows inside a larger row-major matrix: row r of the head starts at element `at` + r·stride.
+// A head's rows in a larger row-major matrix: row r of the head starts at element `at` + r·stride.
 struct HeadRows {
   const void* data;
   DType dtype;
   int64_t at, stride;
 };
-// Rows [first, first + count) times `factor`; those behind are 0 to a product.
+// Rows [first, first + count) times `factor`. Later rows count as 0 in a product.
 struct SomeRows {
   HeadRows head;
   int64_t first;
   int count;
   float factor;
 };
-// The columns of a block that one row sees; empty: begin >= end.
+// The columns of a block that one row sees. Empty if begin >= end.
 struct Range { int begin, end; };
 struct Micro { float f[4][4]; };
 
@@ -45,7 +47,8 @@ STW_DEVICE int micro_row() { return static_cast<int>(threadIdx.x) / 16 * 4; }
 STW_DEVICE int micro_column() { return static_cast<int>(threadIdx.x) % 16 * 4; }
 STW_DEVICE int clamp_to(int64_t x, int highest) { return x < 0 ? 0 : x > highest ? highest : static_cast<int>(x); }
 
-// Elements [d, d + tile_slice) of `rows` rows, element by element: element (row, d + e) goes to to[e·(rows + 4) + row].
+// Elements [d, d + tile_slice) of `rows` rows, one by one: element (row, d + e) goes to to[e·(rows + 4) +
+// row].
 template <int rows>
 STW_DEVICE void load_slice_turned(const SomeRows& from, int head_dim, int d, float* to) {
   constexpr int tasks = rows * (tile_slice / 16), quads = tile_threads / quad;
@@ -59,7 +62,7 @@ STW_DEVICE void load_slice_turned(const SomeRows& from, int head_dim, int d, flo
     for (int i = 0; i < 4; ++i) to[(element + first_lane() + i) * (rows + 4) + row] = x.f[i];
   }
 }
-// Elements [d, d + output_columns) of rows [row, row + tile_slice): to[r·(output_columns + 4) + e].
+// Elements [d, d + output_columns) of rows [row, row + tile_slice) go to to[r·(output_columns + 4) + e].
 STW_DEVICE void load_slice(const SomeRows& from, int row, int head_dim, int d, float* to) {
   constexpr int tasks = tile_slice * (output_columns / 16), quads = tile_threads / quad;
   for (int task = static_cast<int>(threadIdx.x) / quad; task < tasks; task += quads) {
@@ -79,7 +82,7 @@ STW_DEVICE void multiply_outer(const float4& a, const float4& b, Micro& sum) {
     STW_UNROLL for (int j = 0; j < 4; ++j) sum.f[i][j] = fma1(x[i], y[j], sum.f[i][j]);
 }
 
-// This thread's part of rows (tile_rows) · columnsᵀ (key_block). All threads of the block come along.
+// This thread's part of rows (tile_rows) · columnsᵀ (key_block). Called by all threads of the block.
 STW_DEVICE Micro multiply_rows(const SomeRows& rows, const SomeRows& columns, int head_dim, float* slices) {
   Micro sum = {};
   float* row_slice = slices;
@@ -99,14 +102,15 @@ STW_DEVICE void store_scores(const Micro& s, float* scores) {   // (tile_rows, s
   STW_UNROLL for (int i = 0; i < 4; ++i)
     store_vector(scores + (micro_row() + i) * score_stride + micro_column(), float4{s.f[i][0], s.f[i][1], s.f[i][2], s.f[i][3]});
 }
-STW_DEVICE void store_scores_turned(const Micro& s, float* scores) {   // (key_block, turned_score_stride): a row a column
+// (key_block, turned_score_stride): each row becomes a column.
+STW_DEVICE void store_scores_turned(const Micro& s, float* scores) {
   STW_UNROLL for (int j = 0; j < 4; ++j)
     store_vector(scores + (micro_column() + j) * turned_score_stride + micro_row(), float4{s.f[0][j], s.f[1][j], s.f[2][j], s.f[3][j]});
 }
 
-// outputs (tile_rows, round_up(head_dim, 64)) = outputs·rescale + weights · columns, where row r takes the columns in its
-// range only: what the others hold, be it no number, is never multiplied. `rescale` (tile_rows), or null; a factor of 1 is
-// no factor. `all`: every range is [0, key_block). All threads of the block come along.
+// outputs (tile_rows, round_up(head_dim, 64)) = outputs·rescale + weights · columns. Row r multiplies only
+// the columns in its range, because the others may hold NaN. `rescale`: (tile_rows) or null; a factor of 1 is
+// skipped. `all`: every range is [0, key_block). Called by all threads of the block.
 template <bool turned>
 STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool all, const float* rescale, const SomeRows& columns, int head_dim,
                                  float* slices, float* outputs) {
@@ -160,7 +164,7 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
   }
 }
 
-// The factors of this thread's lanes of elements [first, first + 16), `first` any.
+// The factors of this thread's lanes of elements [first, first + 16), for any `first`.
 STW_DEVICE F16 dropout_factors16(const Dropout& d, int64_t first) {
   const int64_t element = first + first_lane(), block = element / 4;
   const int skipped = static_cast<int>(element % 4);
@@ -179,7 +183,7 @@ STW_DEVICE F16 dropout_factors16(const Dropout& d, int64_t first) {
 STW_DEVICE void clear_outputs(float* outputs, int64_t floats) {
   for (int64_t i = 4 * static_cast<int64_t>(threadIdx.x); i < floats; i += 4 * tile_threads) store_vector(outputs + i, float4{0, 0, 0, 0});
 }
-// A quad's row of outputs times `factor`.
+// A row of outputs times `factor`, by a quad.
 STW_DEVICE void store_output_row(const float* row, float factor, int head_dim, Matrix to, int64_t at) {
   for_groups(0, head_dim, [&](int64_t d, int64_t n) { store_group(to.data, to.dtype, at + d, mul(load(row + d), splat(factor)), n); });
 }

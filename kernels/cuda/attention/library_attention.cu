@@ -1,5 +1,6 @@
-// Bytes of the sum over heads: each gradient of a query head's keys and values is read once, 4 bytes an element of both, and those of the
-// shared ones written, by 16-byte accesses. Sums are chains in fp32 in the order of the query heads, rounded once.
+// Sums the gradients of keys and values over the query heads that share them. Bound by memory: both gradients
+// of each query head are read once, 4 bytes an element of both, and the shared gradients are written, by
+// 16-byte accesses. Sums are chains in fp32 in the order of the query heads, rounded once.
 #include "kernels/cuda/attention/library_attention.h"
 
 #include "kernels/cuda/groups.h"
@@ -12,7 +13,8 @@ bool library_takes(const Launch& l, const AttentionArgs& args, bool gradient) {
 
 void library_attention(const Launch& l, const AttentionArgs& args) { l.attention->attend(l.attention->self, args, l.workspace, l.stream); }
 
-// Of a part's gradients, (rows, query heads, head_dim), to the heads of keys, and of values, in rows of dqkv.
+// From the gradients of a part, (rows, query heads, head_dim), to the heads of keys and of values in rows of
+// dqkv.
 static __global__ void __launch_bounds__(block_threads) shared_heads_kernel(AttentionArgs args, AttentionPart part, const uint16_t* keys, const uint16_t* values) {
   const int64_t group = args.query_heads / args.kv_heads, width = args.head_dim, of_row = part.kv_heads * width;
   const int64_t q_width = args.query_heads * width, stride = q_width + 2 * args.kv_heads * width, rows = part.samples * args.rows_per_sample;

@@ -1,21 +1,23 @@
-// Attention on the tensor cores for operands of 16 bits, after Dao, "FlashAttention-2" (2023): a block has 64 queries of one
-// head, 16 a warp, and meets 64 keys at a time. Scores, the running maximum and sum, and the outputs stay in the registers of
-// the warp that owns the rows, in fp32; probabilities are rounded to 16 bits for the second product, as they are computed:
-// the accumulators of the first are the operand of the second. The next keys arrive while probabilities and outputs are
-// computed, the values while the scores are.
+// Attention on tensor cores for 16-bit operands, after Dao, "FlashAttention-2" (2023). A block has 64 queries
+// of one head, 16 a warp, and meets 64 keys at a time. Scores, the running maximum and sum, and the outputs
+// stay in fp32 in the registers of the warp that owns the rows. Probabilities are rounded to 16 bits for the
+// second product; the accumulators of the first product are the operand of the second. The next keys arrive
+// while probabilities and outputs are computed, the values while the scores are computed.
 //
-// Not the CPU's bits: the tensor cores add 16 products in an order of their own, and exponentials come from the special
-// function unit. But a row's bits depend on nothing outside of its document, whose keys are counted from its first, and two
-// runs agree. Floor: the tensor cores, 4·keys·head_dim operations a query, half of it where the mask is causal.
+// The bits are not the CPU's: tensor cores add 16 products in their own order, and exponentials come from the
+// special function unit. But the bits of a row depend on nothing outside its document, whose keys are counted
+// from its first one, and two runs agree. The limit is the tensor cores: 4·keys·head_dim operations a query,
+// half of that if causal.
 #include "kernels/cuda/attention/tensor_attention.h"
 
 namespace stw::kernels::cuda {
 
-inline constexpr int tensor_keys = 64;   // of a block
+inline constexpr int tensor_keys = 64;   // Keys of a block.
 inline constexpr float lowest = -3.402823466e38f;
 
-// Shared memory: a tile of keys and one of values, through which the queries come: with one of their own a block of heads of 128 would take
-// 52 KiB, and cards with 100 KiB a multiprocessor (sm_86, sm_89, sm_120) have one such block at a time instead of two.
+// Shared memory: a tile of keys and a tile of values. The queries pass through them too. With a tile of its
+// own for the queries, a block with head_dim 128 would need 52 KiB, and cards with 100 KiB a multiprocessor
+// (sm_86, sm_89, sm_120) would run one such block at a time instead of two.
 template <DType dtype, int depth>
 static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
@@ -43,9 +45,10 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     commit_copies();
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-    // The keys that all rows of the warp see. A block that lies inside, as most do, needs no mask; with a bias none counts as inside.
+    // The keys that all rows of the warp see. Most blocks lie within them and need no mask. With a bias, no
+    // block counts as inside.
     const int seen_begin = first_key(rule, first + warp_row + 15), seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
-    const float factor = args.scale * log2_of_e;   // scores are powers of 2
+    const float factor = args.scale * log2_of_e;   // Scores are powers of 2.
     uint32_t q[depth / 16][4];
     wait_copies<1>();
     __syncthreads();
@@ -55,9 +58,10 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     commit_copies();
 
     float out[depth / 8][4] = {};
-    float largest[2] = {lowest, lowest}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
+    // Of rows lane / 4 and lane / 4 + 8; sums of this lane's columns.
+    float largest[2] = {lowest, lowest}, sum[2] = {0, 0};
     for (int key = begin; key < last; key += tensor_keys) {
-      wait_copies<1>();   // the keys; the values may be on their way
+      wait_copies<1>();   // The keys; the values may be in flight.
       __syncthreads();
       float s[tensor_keys / 8][4] = {};
       STW_UNROLL for (int k = 0; k < depth / 16; ++k)
@@ -70,7 +74,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, begin, last, args.head_dim, keys);
       commit_copies();
 
-      // A row that sees nothing of a block is all -inf there, less than any maximum.
+      // A row that sees nothing of a block is all -inf there, below any maximum.
       if (key + tensor_keys > seen_end || key < seen_begin) {
         if (slope != 0) add_bias<false>(s, slope, first + warp_row, key);
         STW_UNROLL for (int half = 0; half < 2; ++half) {
@@ -108,7 +112,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
         STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
           STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
       }
-      wait_copies<1>();   // the values; the next keys may be on their way
+      wait_copies<1>();   // The values; the next keys may be in flight.
       __syncthreads();
       STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
         uint32_t p[4];
@@ -133,7 +137,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     }
     store_accumulators<dtype, depth>(out, inverse, args.out.data, sample * rows * out_width + head * head_dim, out_width, first + warp_row, segment.begin,
                                      segment.end, args.head_dim);
-    __syncthreads();   // nobody reads the tiles any more
+    __syncthreads();   // All threads have finished with the tiles.
   }
 }
 

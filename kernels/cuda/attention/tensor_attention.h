@@ -1,6 +1,7 @@
-// What attention on the tensor cores is made of: tiles of 16-bit rows in shared memory, and the fragments of mma.m16n8k16
-// that a warp reads from them. A tile has `depth` columns, head_dim rounded up to one of {32, 64, 96, 128}, of which those
-// behind head_dim are 0; its rows are 16 bytes longer, so that the eight rows of a fragment's matrix lie in different banks.
+// The building blocks of attention on tensor cores: tiles of 16-bit rows in shared memory, and the fragments
+// of mma.m16n8k16 that a warp reads from them. A tile has `depth` columns: head_dim rounded up to one of {32,
+// 64, 96, 128}; the columns from head_dim on are 0. Its rows are 16 bytes longer, so that the eight rows of a
+// fragment's matrix lie in different banks.
 #pragma once
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
@@ -9,11 +10,12 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;   // a warp has 16 of the tile's rows
+// A warp has 16 of the tile's rows.
+inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;
 inline constexpr float log_of_2 = 0.693147181f;
 
-// Whether the tensor cores take it; the rest takes the kernels that have the CPU's bits. Decided by shapes and types alone,
-// so that the same plan always takes the same kernel.
+// Whether the tensor-core kernels support this attention; the kernels with the CPU's bits do the rest.
+// Depends on shapes and types alone, so that the same plan always uses the same kernel.
 inline bool tensor_cores_take(const AttentionArgs& args) {
   return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.head_dim % 8 == 0 && args.head_dim <= 128;
 }
@@ -21,8 +23,9 @@ inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
 }
 void tensor_attention(const Launch& l, const AttentionArgs& args);
-// What the gradient of queries leaves for that of keys, of every query: log2(e)·lse, as fast_exp2 takes it, and rowsum(dout ∘ out).
-struct QueryStatistics { float *lse, *dots; };   // (samples, query_heads, rows_per_sample) each
+// What the gradient of queries stores for the gradient of keys, for every query: log2(e)·lse, for fast_exp2,
+// and rowsum(dout ∘ out).
+struct QueryStatistics { float *lse, *dots; };   // (samples, query_heads, rows_per_sample) each.
 void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics);
 
 template <DType t, int n> struct TensorInstance { static constexpr DType dtype = t; static constexpr int depth = n; };
@@ -40,38 +43,39 @@ void for_tensor_instance(DType dtype, int head_dim, const Body& body) {
   else with_depth(StoredAs<DType::bf16>{});
 }
 
-template <int depth> inline constexpr int tile_stride = depth + 8;   // elements
+template <int depth> inline constexpr int tile_stride = depth + 8;   // Elements.
 template <int depth> inline constexpr size_t tile_bytes(int rows) { return static_cast<size_t>(rows) * tile_stride<depth> * 2; }
 
 // A head's rows: row r starts at element r·stride of data.
 struct HalfRows { const uint16_t* data; int64_t stride; };
 STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { return {static_cast<const uint16_t*>(data) + at, stride}; }
 
-// The documents of a sample: as in AttentionArgs, from the sample's first row on.
+// The documents of a sample: as in AttentionArgs, from the first row of the sample on.
 struct Documents { const int32_t *positions, *following; };
 STW_DEVICE Documents documents_of(const AttentionArgs& args, int64_t sample) {
   const int64_t first = sample * args.rows_per_sample;
   return {args.position_ids == nullptr ? nullptr : args.position_ids + first, args.following == nullptr ? nullptr : args.following + first};
 }
-// The rows of a tile that belong to one document, [begin, end), and the rule inside of that document: a block works on one segment
-// after the other. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
-// Rows of a sample are counted in 32 bits, for the registers' sake.
+// A segment: the rows of a tile that belong to one document, [begin, end), and the rule within that document.
+// A block works on one segment after the other. Rows of two documents never share a product: the zeros of a
+// mask would not stop a NaN of the other document. Rows of a sample are counted in 32 bits to save registers.
 struct Segment { int begin, end; DocumentRule<int> rule; };
 STW_DEVICE Segment segment_at(const AttentionArgs& args, const Documents& documents, int row, int tile_end, int rows, int window) {
   const int end = document_end(documents.positions, documents.following, row, rows);
   const int begin = documents.positions == nullptr ? 0 : row - documents.positions[row];
   return {row, tile_end < end ? tile_end : end, {begin, end, window, args.causal}};
 }
-// The first row of the document's blocks that has `row` in it: so blocks lie in a document alike, wherever that begins.
+// The first row of the document's block that contains `row`. So blocks lie alike in every document, wherever
+// it begins.
 STW_DEVICE int block_with(const DocumentRule<int>& rule, int row, int block) { return rule.begin + (row - rule.begin) / block * block; }
 
-// ALiBi's slope of scores that are still to be multiplied by the scale; 0: none.
+// ALiBi's slope for scores that are not yet multiplied by the scale; 0: none.
 STW_DEVICE float unscaled_slope(const AttentionArgs& args, int64_t head) {
   return args.alibi_root == 0 ? 0.0f : alibi_slope(args.alibi_root, args.query_heads, head) / args.scale;
 }
 
-// Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0. Unrolled, its
-// addresses would fill the registers.
+// Copies rows [first, first + rows) of a head to a tile, asynchronously. Rows outside [begin, end) become 0.
+// Not unrolled, because its addresses would fill the registers.
 template <int depth, int rows>
 STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, int head_dim, uint16_t* tile) {
   constexpr int pieces = depth / 8;
@@ -84,21 +88,22 @@ STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, i
 }
 
 STW_DEVICE int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
-// Of a tile's 16 × 16 elements from (row, column) on: the left operand, rows × depth. A lane's own part of an address stands before
-// what is a constant in unrolled loops, and is worked out once.
+// A tile's 16 × 16 elements from (row, column) on as the left operand, rows × depth. A lane's own part of the
+// address comes before the part that is constant in unrolled loops, so that it is computed once.
 template <int depth>
 STW_DEVICE void load_left(uint32_t (&a)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
   load_matrix4(a, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
 }
-// The same elements as two right operands (depth 16, 8 columns each) whose columns are the tile's rows: b[0], b[1] of its
-// first eight rows, b[2], b[3] of the others.
+// The same elements as two right operands (depth 16, 8 columns each) whose columns are the tile's rows: b[0],
+// b[1] hold its first eight rows, b[2], b[3] the others.
 template <int depth>
 STW_DEVICE void load_right(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
   load_matrix4(b, tile + ((l / 16 * 8 + l % 8) * tile_stride<depth> + l / 8 % 2 * 8) + (row * tile_stride<depth> + column));
 }
-// Two right operands whose depth runs along the tile's rows: b[0], b[1] of its first eight columns, b[2], b[3] of the others.
+// Two right operands whose depth runs along the tile's rows: b[0], b[1] hold its first eight columns, b[2],
+// b[3] the others.
 template <int depth>
 STW_DEVICE void load_right_turned(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
@@ -110,7 +115,7 @@ STW_DEVICE void multiply_add_two(float (&d0)[4], float (&d1)[4], const uint32_t 
   multiply_add<dtype>(d0, a, {b[0], b[1]});
   multiply_add<dtype>(d1, a, {b[2], b[3]});
 }
-// Accumulators of 16 rows × 16 columns, rounded, are the left operand of a product over those columns.
+// Rounded accumulators of 16 rows × 16 columns are the left operand of a product over those columns.
 template <DType dtype>
 STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1)[4]) {
   a[0] = pack_halves<dtype>(d0[0], d0[1]);
@@ -118,11 +123,12 @@ STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1
   a[2] = pack_halves<dtype>(d1[0], d1[1]);
   a[3] = pack_halves<dtype>(d1[2], d1[3]);
 }
-// Element e of an accumulator lies in this row of its 16 and column of its 8.
+// Row and column of element e of an accumulator, within its 16 rows and 8 columns.
 STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
 STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
 
-// The bias of scores, whose rows are queries from `row` on and columns keys from `key` on, or the other way round.
+// Adds the bias to scores whose rows are queries from `row` on and whose columns are keys from `key` on, or
+// vice versa.
 template <bool of_keys, int fragments>
 STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int other) {
   const float sign = of_keys ? -slope : slope;
@@ -131,8 +137,9 @@ STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int oth
       s[n][e] = fma1(sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)), s[n][e]);
 }
 
-// 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end). Of four accumulators
-// a quad has 32 neighbouring columns in eights that it turns: a thread stores 16 bytes, a quad whole sectors.
+// Stores 16 rows of accumulators, multiplied by a factor for each half of the rows and rounded, to those of
+// rows [row, row + 16) that lie in [begin, end). A quad holds 32 adjacent columns in four accumulators and
+// transposes them in groups of eight: a thread stores 16 bytes, a quad whole sectors.
 template <DType dtype, int depth>
 STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int row,
                                    int begin, int end, int head_dim) {
@@ -150,15 +157,16 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
 }
 
 // ---- statistics of queries, for the gradient
-// Those of queries [at, at + others), of which `rows` are there, to shared memory, asynchronously: lse, then dots. Those that are not
-// there are 0.
+// Copies the statistics of queries [at, at + others) to shared memory, asynchronously: lse, then dots. Only
+// `rows` of them exist; the others become 0.
 template <int others>
 STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int rows, float* to) {
   const int thread = static_cast<int>(threadIdx.x), row = thread % others;
   if (thread < 2 * others) copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
 }
-// rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. A row's sum has sixteen lanes, as one of F16 has; this thread has
-// lanes 2·(lane % 4), the next one, and the two that are 8 further. Operands are 16 columns of both, as load_left brings them.
+// rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes, like
+// an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands are 16
+// columns of both, as in load_left.
 struct RowDots { float lanes[2][4]; };
 template <DType dtype>
 STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {
@@ -169,7 +177,8 @@ STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uin
     sum[1] = fma1(x.y, y.y, sum[1]);
   }
 }
-// As fold() adds them: lanes i and i + 8, i + 4, i + 2, i + 1. Every thread of the quad gets the result.
+// Adds the lanes as fold() does: lanes i and i + 8, i + 4, i + 2, i + 1. Every thread of the quad gets the
+// result.
 STW_DEVICE float folded(const float (&lanes)[4]) {
   float even = lanes[0] + lanes[2], odd = lanes[1] + lanes[3];
   STW_UNROLL for (int threads = 2; threads > 0; threads /= 2) {
@@ -178,14 +187,14 @@ STW_DEVICE float folded(const float (&lanes)[4]) {
   }
   return even + odd;
 }
-// lse, which begins at query 0 of the head, of a quad's two queries; 0 of those outside of [begin, end).
+// lse of a quad's two queries; lse begins at query 0 of the head. 0 for queries outside [begin, end).
 STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, float (&own)[2]) {
   STW_UNROLL for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
     own[half] = row >= begin && row < end ? lse[row] : 0.0f;
   }
 }
-// Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head is number `at`.
+// Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head has number `at`.
 STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp_row, int begin, int end, float (&lse)[2], const float (&dots)[2]) {
   STW_UNROLL for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
@@ -197,16 +206,17 @@ STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp
 }
 
 // ---- dropout
-// Bit 4·n + e says whether it keeps element e of accumulator n, whose columns are others than those of the accumulators before. An
-// element of the probabilities is (head·rows + query)·rows + key, and a block of Philox decides four neighbouring ones, [4·b, 4·b + 4).
-// Ten rounds each, in loops of their own, so that their code and registers stay out of the unrolled loops around them.
+// Bit 4·n + e says whether element e of accumulator n is kept; the accumulators have disjoint columns. An
+// element of the probabilities is (head·rows + query)·rows + key. A block of Philox decides four adjacent
+// elements, [4·b, 4·b + 4). Each block takes ten rounds. These functions have loops of their own, so that
+// their code and registers stay out of the unrolled loops around them.
 STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
   const Philox4 r = dropout_words(d, element / 4);
   uint32_t kept = 0;
   STW_UNROLL for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
   return kept;
 }
-// A block for every element: where four neighbours are not a thread's business and that of its own.
+// One block for each element: for rows or keys whose groups of four do not match those of the quad.
 template <class Element>
 STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const Element& element_of) {
   uint32_t bits = 0;
@@ -216,7 +226,8 @@ STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const El
   }
   return bits;
 }
-// Rows are queries, 8·n + accumulator_column are keys. The two halves' eight keys are four blocks, one for each thread of a quad.
+// Rows are queries, 8·n + accumulator_column are keys. The eight keys of both halves take four blocks, one
+// for each thread of a quad.
 STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t rows, int64_t first_row, int key) {
   const auto element_of = [&](int n, int e) { return (first_row + accumulator_row(e)) * rows + key + 8 * n + accumulator_column(e); };
   if (rows % 4 != 0 || key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
@@ -229,7 +240,8 @@ STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t 
   }
   return bits;
 }
-// Rows are keys, columns queries. Four lanes whose keys are neighbours meet the same four blocks, one for each element.
+// Rows are keys, columns are queries. Four lanes with adjacent keys need the same four blocks, one for each
+// element.
 STW_DEVICE uint32_t kept_of_keys(const Dropout& d, int accumulators, int64_t rows, int64_t first_query, int first_key) {
   const auto element_of = [&](int n, int e) { return (first_query + 8 * n + accumulator_column(e)) * rows + first_key + accumulator_row(e); };
   if (rows % 4 != 0 || first_key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);

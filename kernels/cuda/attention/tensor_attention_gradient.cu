@@ -1,22 +1,28 @@
-// The gradient of attention on the tensor cores, formulas as in attention_gradient.cu. Two kernels that are one: a block has
-// 64 resident rows, 16 a warp, and meets 32 others at a time, which arrive while the 32 before them are worked on.
+// The gradient of attention on tensor cores, with the formulas of attention_gradient.cu. Two kernels from one
+// source. A block keeps 64 rows, 16 a warp, and meets 32 other rows at a time; the next ones arrive while
+// these are processed.
 //
-//   of queries: rows are queries, others their keys:            S = Q·Kᵀ  dP = dout·Vᵀ  dQ += dS·K
-//   of keys:    rows are keys, others the group's queries:      Sᵀ = K·Qᵀ dPᵀ = V·doutᵀ  dV += Pᵀ·dout  dK += dSᵀ·Q
+//   of queries: rows are queries, others their keys:        S = Q·Kᵀ  dP = dout·Vᵀ  dQ += dS·K
+//   of keys:    rows are keys, others the group's queries:  Sᵀ = K·Qᵀ dPᵀ = V·doutᵀ  dV += Pᵀ·dout dK += dSᵀ·Q
 //
-// In both, scores and their gradients stay in the registers of the warp that owns the rows, where the accumulators of one
-// product are the left operand of the next (P and dS rounded to 16 bits); sums are fp32 and belong to one warp, which adds in
-// the order of the others' rows. The kernel of queries runs first. It brings out's rows beside dout's, where its second stage will be,
-// and computes D of its rows for itself and for the kernel of keys. So there are no atomics, and no order to depend on: 7 products instead of the 5 that one
-// kernel would need. Floor: the tensor cores; in the way stand instructions: a stage of 64 products (of keys, head_dim 64) is some 540 of a
-// warp, and most stages, in which all rows meet all others, ask nothing about that.
+// In both, scores and their gradients stay in the registers of the warp that owns the rows. The accumulators
+// of one product are the left operand of the next one, with P and dS rounded to 16 bits. Sums are fp32 and
+// belong to one warp, which adds in the order of the other rows. The kernel of queries runs first. It loads
+// out's rows in addition to dout's, into the place of its second stage, and computes D of its rows for itself
+// and for the kernel of keys. So there are no atomics, and no order depends on timing: 7 products instead of
+// the 5 of a single kernel.
+//
+// The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (of
+// keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because all rows meet
+// all others.
 #include "kernels/cuda/attention/tensor_attention.h"
 
 namespace stw::kernels::cuda {
 
 inline constexpr int tensor_others = 32;
 
-// Shared memory: the rows' two tiles, twice the others' two tiles, twice their lse and dots (of keys only).
+// Shared memory: two tiles of the own rows, twice two tiles of the others, twice their lse and dots (of keys
+// only).
 template <int depth>
 inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) + 4 * tensor_others * sizeof(float);
 
@@ -24,14 +30,15 @@ template <DType dtype, int depth, bool of_keys>
 static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_gradient_kernel(AttentionArgs args, QueryStatistics all_statistics) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr int tile = tensor_others * tile_stride<depth>;
-  uint16_t* own_s = memory;                                     // rows of Q, or of K
-  uint16_t* own_d = own_s + tensor_rows * tile_stride<depth>;   // rows of dout, or of V
-  uint16_t* others = own_d + tensor_rows * tile_stride<depth>;  // two stages of (K, V), or of (Q, dout)
-  float* statistics = reinterpret_cast<float*>(others + 4 * tile);   // of keys: two stages of the others' lse and dots
+  uint16_t* own_s = memory;                                     // Rows of Q, or of K.
+  uint16_t* own_d = own_s + tensor_rows * tile_stride<depth>;   // Rows of dout, or of V.
+  uint16_t* others = own_d + tensor_rows * tile_stride<depth>;  // Two stages of (K, V), or of (Q, dout).
+  // Kernel of keys: two stages of the others' lse and dots.
+  float* statistics = reinterpret_cast<float*>(others + 4 * tile);
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, group = args.query_heads / args.kv_heads;
   const int64_t own_heads = of_keys ? args.kv_heads : args.query_heads, heads = args.samples * own_heads, tiles = ceil_div(rows, tensor_rows);
   const int64_t sample = blockIdx.x % heads / own_heads, own_head = blockIdx.x % own_heads;
-  // Where the mask is causal the first keys and the last queries have most to do: they go first.
+  // In causal attention, the first keys and the last queries have the most work; they go first.
   const int count = static_cast<int>(rows), first = static_cast<int>((of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
   const int64_t first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
@@ -45,12 +52,14 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(args, documents, next, tile_end, count, static_cast<int>(args.window));
     const DocumentRule<int> rule = segment.rule;
-    // The others that a row meets, [begin_of, end_of): a query the keys that it sees, a key the queries that see it.
+    // The others that a row meets, [begin_of, end_of): the keys that a query sees, the queries that see a
+    // key.
     const auto begin_of = [&](int own_row) { return of_keys ? first_row(rule, own_row) : first_key(rule, own_row); };
     const auto end_of = [&](int own_row) { return of_keys ? end_row(rule, own_row) : end_key(rule, own_row); };
     const int others_first = of_keys && args.causal ? segment.begin : block_with(rule, begin_of(segment.begin), tensor_others);
     const int others_end = end_of(segment.end - 1);
-    // A stage is tensor_others rows from `at` of one query head; after a head's last one comes the next head's first.
+    // A stage is tensor_others rows from `at` of one query head. After the last stage of a head follows the
+    // next head's first.
     struct Stage { int64_t head; int at, parity; };
     const auto next_stage = [&](Stage s) {
       s.at += tensor_others;
@@ -72,7 +81,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     };
     copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, segment.begin, segment.end, args.head_dim, own_s);
     copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, segment.begin, segment.end, args.head_dim, own_d);
-    if constexpr (!of_keys) {   // rows of out, where the second stage will be
+    if constexpr (!of_keys) {   // Rows of out, in the place of the second stage.
       static_assert(2 * tensor_others == tensor_rows);
       copy_tile<depth, tensor_rows>(half_rows(args.out.data, sample * rows * out_width + own_head * head_dim, out_width), first, segment.begin,
                                     segment.end, args.head_dim, others + 2 * tile);
@@ -83,7 +92,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
     const float factor = args.scale * log2_of_e;
-    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
+    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // Kernel of queries: rows lane / 4 and lane / 4 + 8.
     if constexpr (!of_keys) {
       const int64_t head_row = (sample * args.query_heads + own_head) * rows;
       load_lse(args.lse + head_row, first + warp_row, segment.begin, segment.end, own_lse);
@@ -100,16 +109,16 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       STW_UNROLL for (int half = 0; half < 2; ++half) own_dot[half] = folded(sums.lanes[half]);
       share_statistics(all_statistics, head_row, first + warp_row, segment.begin, segment.end, own_lse, own_dot);
     }
-    float sum_s[depth / 8][4] = {};                    // dQ or dK
-    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    float sum_s[depth / 8][4] = {};                    // dQ or dK.
+    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV.
     float slope = 0;
-    // The others that all rows of a warp meet; none where some rows are of another document. A stage that lies inside, as most do, needs no
-    // mask; with a bias none counts as inside.
+    // The others that all rows of a warp meet. Empty if some rows belong to another document. Most stages lie
+    // within it and need no mask. With a bias, no stage counts as inside.
     const int warp_first = first + warp_row, warp_last = warp_first + 15, met_begin = begin_of(warp_last);
     const int met_end = args.alibi_root == 0 && warp_first >= segment.begin && warp_last < segment.end ? end_of(warp_first) : 0;
     for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
-      __syncthreads();   // this stage is there, and nobody reads the one before
+      __syncthreads();   // This stage has arrived, and all threads have finished with the one before.
       const Stage coming = next_stage(stage);
       if (coming.head < heads_end) copy_stage(coming);
       const int at = stage.at;
@@ -131,7 +140,8 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
           multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
         }
       }
-      // P and dS of this lane's elements, of those whose row `is_met` by the other; factor_of are the dropout's.
+      // P and dS of this lane's elements whose row `is_met` by the other row; factor_of gives dropout's
+      // factors.
       const auto differentiate = [&](auto is_met, auto factor_of) {
         STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
           STW_UNROLL for (int e = 0; e < 4; ++e) {
@@ -144,7 +154,8 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       };
       const auto differentiate_seen = [&](auto factor_of) {
         if (args.alibi_root != 0) {
-          if (at == others_first) slope = unscaled_slope(args, stage.head);   // of another head
+          // The first stage of another head.
+          if (at == others_first) slope = unscaled_slope(args, stage.head);
           add_bias<of_keys>(s, slope, warp_first, at);
         }
         int begins[2], ends[2];
@@ -187,7 +198,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, top_row, segment.begin, segment.end, args.head_dim);
     if constexpr (of_keys)
       store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, top_row, segment.begin, segment.end, args.head_dim);
-    __syncthreads();   // nobody reads the tiles any more
+    __syncthreads();   // All threads have finished with the tiles.
   }
 }
 

@@ -1,29 +1,32 @@
-// Attention (tensor_attention.cu) by warpgroups, after Shah et al., "FlashAttention-3" (arXiv 2407.08608): a block has 128 queries of one
-// head, 64 a warpgroup. wgmma reads queries, keys and values from shared memory; probabilities are rounded in the registers where
-// scores were added up, and stay there as the left operand of the second product. While that one runs, and the first one of the next
-// keys, the softmax of these is computed; the keys behind them and their values arrive.
+// Attention (tensor_attention.cu) by warpgroups, after Shah et al., "FlashAttention-3" (arXiv:2407.08608). A
+// block has 128 queries of one head, 64 a warpgroup. wgmma reads queries, keys and values from shared memory.
+// Probabilities are rounded in the registers where scores were accumulated, and stay there as the left
+// operand of the second product. While that product and the first product of the next keys run, the softmax
+// of the next keys is computed, and the keys and values after them arrive.
 //
-// Not the bits of tensor_attention.cu, whose blocks of keys are others; but a row's bits depend on nothing outside of its document
-// here, too.
+// The bits differ from those of tensor_attention.cu, which has other blocks of keys. But here, too, the bits
+// of a row depend on nothing outside its document.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
 
 namespace stw::kernels::cuda {
 
-// With dropout a thread has 32 probabilities of a block of keys, one for each bit of a word (kept_of_queries).
+// With dropout, a thread has 32 probabilities of a block of keys, one for each bit of a word
+// (kept_of_queries).
 template <int head_dim, bool with_dropout>
 struct AttentionTiles {
   static constexpr bool dropped = with_dropout;
   static constexpr int depth = head_dim, keys = dropped ? 64 : 128, threads = 2 * warpgroup_threads, rows = 2 * warpgroup_rows;
-  static constexpr int queries_size = rows * depth, keys_size = keys * depth;   // elements
+  static constexpr int queries_size = rows * depth, keys_size = keys * depth;   // Elements.
   static constexpr size_t shared_bytes = (queries_size + 4 * keys_size) * sizeof(uint16_t) + aligning_bytes;
 };
 
-// Of rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of this lane's columns.
+// For rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of
+// this lane's columns.
 struct RunningSoftmax { float largest[2], sum[2]; };
-// Scores become probabilities, before the dropout; what was summed up before is to be multiplied by `rescale`. A row that sees none of
-// the keys is all -inf there, but it has a maximum from those before.
+// Turns scores into probabilities, before dropout. Earlier sums must then be multiplied by `rescale`. A row
+// that sees none of the keys is all -inf here, but has a maximum from earlier keys.
 template <int fragments>
 STW_DEVICE void apply_softmax(float (&s)[fragments][4], float factor, RunningSoftmax& running, float (&rescale)[2]) {
   STW_UNROLL
@@ -55,22 +58,22 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   constexpr int fragments = T::keys / 8;
   constexpr uint32_t tile_bytes_of_keys = T::keys_size * sizeof(uint16_t);
   uint16_t* const queries = aligned_tile(memory);
-  uint16_t* const keys = queries + T::queries_size;       // of two blocks of keys: number i is at i mod 2
+  uint16_t* const keys = queries + T::queries_size;       // Of two blocks of keys: block i is at i mod 2.
   uint16_t* const values = keys + 2 * T::keys_size;
-  // Numbers of heads and rows in 32 bits, for the registers' sake: a grid has no more blocks.
+  // Numbers of heads and rows in 32 bits, to save registers: a grid has no more blocks.
   const int block_index = static_cast<int>(blockIdx.x), count = static_cast<int>(args.rows_per_sample), heads = static_cast<int>(args.samples) * args.query_heads;
   const int sample = block_index % heads / args.query_heads, head = block_index % args.query_heads, kv_head = head / (args.query_heads / args.kv_heads);
   const int out_width = args.query_heads * T::depth, width = out_width + 2 * args.kv_heads * T::depth;
   const int64_t rows = args.rows_per_sample, top = sample * rows * width;
-  // Where the mask is causal the last queries have most to do: they go first.
+  // In causal attention, the last queries have the most work; they go first.
   const int first = ((count + T::rows - 1) / T::rows - 1 - block_index / heads) * T::rows;
   const uint16_t* const all_keys = static_cast<const uint16_t*>(args.qkv.data) + top + out_width + kv_head * T::depth;
   const Documents documents = documents_of(args, sample);
   const int tile_end = first + T::rows < count ? first + T::rows : count;
   const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
-  const float factor = args.scale * log2_of_e;   // scores are powers of 2
+  const float factor = args.scale * log2_of_e;   // Scores are powers of 2.
   const float slope = unscaled_slope(args, head);
-  // All queries at once, whichever document they belong to: a row of a product is its own.
+  // All queries at once, of whatever document: the rows of a product are independent.
   copy_rows<T::threads, T::depth, T::rows>(static_cast<const uint16_t*>(args.qkv.data) + top + head * T::depth, width, first, count, queries);
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
@@ -90,7 +93,8 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
 
     float s[fragments][4], out[T::depth / 8][4] = {};
     uint32_t p[T::keys / product_step][4];
-    // Every row sees the blocks in front of its warp's diagonal and of the document's end. They need no mask, but a bias.
+    // Every row sees the blocks before its warp's diagonal and before the end of the document. These need no
+    // mask, only a bias.
     const int seen_end = slope != 0 ? 0 : end_key(rule, warp_row > segment.begin ? warp_row : segment.begin);
     RunningSoftmax running = {{-infinity, -infinity}, {0, 0}};
     const auto attend = [&](int block, float (&rescale)[2]) {
@@ -129,12 +133,12 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
     commit_products();
     wait_products<0>();
     products_are_done(s);
-    float rescale[2];   // of the first block: there is nothing before it
+    float rescale[2];   // For the first block: nothing comes before it.
     attend(0, rescale);
     as_own_rows<dtype>(p, s);
     STW_ROLLED
     for (int block = 1; block < blocks; ++block) {
-      wait_copies<0>();   // these keys, and the values of the block before
+      wait_copies<0>();   // These keys, and the values of the block before.
       meet_for_products();
       begin_products();
       multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, keys_of(block));
@@ -145,10 +149,10 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
       copy_keys(block + 1);
       copy_values(block);
       commit_copies();
-      wait_products<1>();   // the scores
+      wait_products<1>();   // The scores.
       products_are_done(s);
       attend(block, rescale);
-      computed_by_now(memory, running.sum);   // while the other product runs
+      computed_by_now(memory, running.sum);   // While the other product runs.
       wait_products<0>();
       products_are_done(out);
       STW_UNROLL
@@ -178,7 +182,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
     }
     store_accumulators<dtype, T::depth>(out, inverse, args.out.data, sample * rows * out_width + head * T::depth, out_width, forgotten(warp_row), segment.begin,
                                         segment.end, T::depth);
-    __syncthreads();   // nobody reads the tiles any more
+    __syncthreads();   // All threads have finished with the tiles.
   }
 }
 

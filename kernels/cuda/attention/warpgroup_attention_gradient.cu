@@ -1,20 +1,23 @@
-// The gradient of attention (tensor_attention_gradient.cu, where its products are) by warpgroups: a block has 128 resident rows, 64 a
-// warpgroup, and meets 64 others at a time, which arrive while those before them are worked on. Both second products have their left
-// operand in the registers where the first ones were added up, and the others as they lie for the first ones, turned. Two warpgroups
-// that are not at the same place of a stage keep the tensor cores busy: off the diagonal a stage is some 400 instructions of each warp
-// (of keys, head_dim 64, as nvcc 13 compiles it) beside 512 cycles of the tensor cores for a warpgroup; mma.sync has some 1080 for as much.
-// All that a stage needs comes by asynchronous copies, lse and dots too: a load would be waited for between the products and their wait.
+// The gradient of attention by warpgroups; tensor_attention_gradient.cu lists its products. A block keeps 128
+// rows, 64 a warpgroup, and meets 64 other rows at a time; the next ones arrive while these are processed.
+// Both second products have their left operand in the registers where the first ones were accumulated. They
+// read the others from the same tiles as the first products, transposed. Two warpgroups at different points
+// of a stage keep the tensor cores busy: off the diagonal, a stage takes about 400 instructions of each warp
+// (of keys, head_dim 64, as compiled by nvcc 13) and 512 cycles of the tensor cores for a warpgroup; mma.sync
+// takes about 1080 instructions for the same work. All data of a stage come by asynchronous copies, lse and
+// dots too: the wait for a load would fall between the products and their wait.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
 
 namespace stw::kernels::cuda {
 
-template <int head_dim, bool is_of_keys, bool with_dropout>   // with dropout heads of 64 only: of 128 there are no registers left
+// With dropout, only heads of 64: 128 leaves no registers.
+template <int head_dim, bool is_of_keys, bool with_dropout>
 struct GradientTiles {
   static constexpr bool of_keys = is_of_keys, dropped = with_dropout;
   static constexpr int depth = head_dim, others = 64, threads = 2 * warpgroup_threads, rows = 2 * warpgroup_rows;
-  static constexpr int own_size = rows * depth, other_size = others * depth;   // elements
+  static constexpr int own_size = rows * depth, other_size = others * depth;   // Elements.
   static constexpr size_t shared_bytes = (2 * own_size + 4 * other_size) * sizeof(uint16_t) + 4 * others * sizeof(float) + aligning_bytes;
 };
 
@@ -24,41 +27,45 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
   constexpr bool of_keys = T::of_keys;
   constexpr int fragments = T::others / 8, depth = T::depth;
   constexpr bool unrolled = !of_keys || depth == 64;
-  uint16_t* const own_s = aligned_tile(memory);           // rows of Q, or of K
-  uint16_t* const own_d = own_s + T::own_size;            // rows of dout, or of V
-  uint16_t* const others = own_d + T::own_size;           // two stages of (K, V), or of (Q, dout)
-  float* const statistics = reinterpret_cast<float*>(others + 4 * T::other_size);   // of keys: two stages of the others' lse and dots
+  uint16_t* const own_s = aligned_tile(memory);           // Rows of Q, or of K.
+  uint16_t* const own_d = own_s + T::own_size;            // Rows of dout, or of V.
+  uint16_t* const others = own_d + T::own_size;           // Two stages of (K, V), or of (Q, dout).
+  // Kernel of keys: two stages of the others' lse and dots.
+  float* const statistics = reinterpret_cast<float*>(others + 4 * T::other_size);
   const int block_index = static_cast<int>(blockIdx.x), count = static_cast<int>(args.rows_per_sample), group = args.query_heads / args.kv_heads;
   const int own_heads = of_keys ? args.kv_heads : args.query_heads, heads = static_cast<int>(args.samples) * own_heads;
   const int sample = block_index % heads / own_heads, own_head = block_index % own_heads, tiles = (count + T::rows - 1) / T::rows;
   const int first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
   const int out_width = args.query_heads * depth, width = out_width + 2 * args.kv_heads * depth;
   const int64_t rows = args.rows_per_sample, top = sample * rows * width;
-  // Where the mask is causal the first keys and the last queries have most to do: they go first.
+  // In causal attention, the first keys and the last queries have the most work; they go first.
   const int first = (of_keys ? block_index / heads : tiles - 1 - block_index / heads) * T::rows;
   const auto queries_of = [&](int head) { return static_cast<const uint16_t*>(args.qkv.data) + top + head * depth; };
   const auto douts_of = [&](int head) { return static_cast<const uint16_t*>(args.dout.data) + sample * rows * out_width + head * depth; };
   const auto keys = [&] { return queries_of(args.query_heads + kv_head); };
   const auto values = [&] { return queries_of(args.query_heads + args.kv_heads + kv_head); };
   const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) { copy_rows<T::threads, depth, T::rows>(head, stride, first, count, to); };
-  // All rows at once, whichever document they belong to: a row of a product is its own.
+  // All rows at once, of whatever document: the rows of a product are independent.
   copy_own(of_keys ? keys() : queries_of(own_head), width, own_s);
   copy_own(of_keys ? values() : douts_of(own_head), of_keys ? width : out_width, own_d);
 
   const Documents documents = documents_of(args, sample);
   const int tile_end = first + T::rows < count ? first + T::rows : count;
   const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
-  const uint32_t own_rows = static_cast<uint32_t>(thread / warpgroup_threads) * warpgroup_rows * line_bytes;   // of this warpgroup
+  // Of this warpgroup.
+  const uint32_t own_rows = static_cast<uint32_t>(thread / warpgroup_threads) * warpgroup_rows * line_bytes;
   const float factor = args.scale * log2_of_e;
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(args, documents, next, tile_end, count, 0);
     const DocumentRule<int> rule = segment.rule;
-    // The others that a row meets, [begin_of, end_of): a query the keys that it sees, a key the queries that see it. There is no window.
+    // The others that a row meets, [begin_of, end_of): the keys that a query sees, the queries that see a
+    // key. Windows are not supported here.
     const auto begin_of = [&](int own_row) { return of_keys ? first_row(rule, own_row) : rule.begin; };
     const auto end_of = [&](int own_row) { return of_keys ? end_row(rule, own_row) : end_key(rule, own_row); };
     const int others_first = begin_of(segment.begin), others_end = end_of(segment.end - 1);
-    // A stage is T::others rows from `at` of one query head; after a head's last one comes the next head's first.
+    // A stage is T::others rows from `at` of one query head. After the last stage of a head follows the next
+    // head's first.
     struct Stage { int head, at, parity; };
     const auto next_stage = [&](Stage s) {
       s.at += T::others;
@@ -76,7 +83,8 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
                                    statistics + stage.parity * 2 * T::others);
       commit_copies();
     };
-    uint16_t* const outs = others + 2 * T::other_size;   // of queries: rows of out, where the second stage will be
+    // Kernel of queries: rows of out, in the place of the second stage.
+    uint16_t* const outs = others + 2 * T::other_size;
     if constexpr (!of_keys) {
       static_assert(T::own_size == 2 * T::other_size);
       copy_own(static_cast<const uint16_t*>(args.out.data) + sample * rows * out_width + own_head * depth, out_width, outs);
@@ -85,7 +93,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     Stage stage = {first_head, others_first, 0};
     copy_stage(stage);
 
-    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
+    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // Kernel of queries: rows lane / 4 and lane / 4 + 8.
     if constexpr (!of_keys) {
       const int64_t head_row = static_cast<int64_t>(sample * args.query_heads + own_head) * rows;
       load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own_lse);
@@ -103,17 +111,17 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       for (int half = 0; half < 2; ++half) own_dot[half] = folded(sums.lanes[half]);
       share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own_lse, own_dot);
     }
-    float sum_s[depth / 8][4] = {};                    // dQ or dK
-    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    float sum_s[depth / 8][4] = {};                    // dQ or dK.
+    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV.
     float slope = 0;
-    // The others that all rows of a warp meet. A stage that lies inside, as most do, needs no mask; with a bias none counts as inside.
-    // Results of rows outside of this document are not stored.
+    // The others that all rows of a warp meet. Most stages lie within it and need no mask. With a bias, no
+    // stage counts as inside. Results of rows outside this document are not stored.
     const int met_begin = begin_of(warp_row + 15), met_by_first = end_of(warp_row);
     const int met_end = args.alibi_root != 0 ? 0 : met_by_first < others_end ? met_by_first : others_end;
     STW_ROLLED
     for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
-      meet_for_products();   // this stage is there, and nobody reads the one before
+      meet_for_products();   // This stage has arrived, and all threads have finished with the one before.
       const uint32_t other_s = shared_address(others + stage.parity * 2 * T::other_size), other_d = other_s + T::other_size * sizeof(uint16_t);
       const float* const other_lse = statistics + stage.parity * 2 * T::others;
       const float* const other_dot = other_lse + T::others;
@@ -127,11 +135,12 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       const Stage coming = next_stage(stage);
       if (coming.head < heads_end) copy_stage(coming);
       const int at = stage.at;
-      wait_products<1>();   // the scores
+      wait_products<1>();   // The scores.
       products_are_done(s);
       if ((of_keys && at < met_begin) || at + T::others > met_end) {
         if (args.alibi_root != 0) {
-          if (at == others_first) slope = unscaled_slope(args, stage.head);   // of another head
+          // The first stage of another head.
+          if (at == others_first) slope = unscaled_slope(args, stage.head);
           add_bias<of_keys>(s, slope, warp_row, at);
         }
         int begins[2], ends[2];
@@ -155,7 +164,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
         for (int e = 0; e < 4; ++e) s[n][e] = fast_exp2(fma1(s[n][e], factor, -(of_keys ? other_lse[8 * n + accumulator_column(e)] : own_lse[e / 2])));
       wait_products<0>();
       products_are_done(d);
-      // P becomes P·F, and d dS, where F are the dropout's factors.
+      // P becomes P·F and d becomes dS, where F holds dropout's factors.
       const auto differentiate = [&](auto factor_of) {
         STW_UNROLL
         for (int n = 0; n < fragments; ++n)
@@ -193,7 +202,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, top_row, segment.begin, segment.end, depth);
     if constexpr (of_keys)
       store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * depth, width, top_row, segment.begin, segment.end, depth);
-    __syncthreads();   // nobody reads the tiles any more
+    __syncthreads();   // All threads have finished with the tiles.
   }
 }
 

@@ -1,5 +1,5 @@
-// What attention by warpgroups is made of: tiles of rows in shared memory, as wgmma reads them, and products of them. A tile lies in parts
-// of 64 columns, whose rows are lines of 128 bytes (matrix_at).
+// The building blocks of attention by warpgroups: tiles of rows in shared memory, in wgmma's layout, and
+// their products. A tile consists of parts of 64 columns, whose rows are lines of 128 bytes (matrix_at).
 #pragma once
 #include "kernels/cuda/attention/tensor_attention.h"
 #include "kernels/cuda/warpgroup.h"
@@ -10,15 +10,16 @@ inline constexpr int warpgroup_threads = 128, warpgroup_rows = 64;
 inline constexpr int line_columns = 64, line_chunks = 8, atom_rows = 8, part_steps = line_columns / product_step;
 inline constexpr uint32_t line_bytes = line_columns * sizeof(uint16_t), eight_rows = atom_rows * line_bytes;
 
-// The first tile begins at an atom: as many bytes as that may take are to be asked for besides.
+// The first tile begins at an atom. Allocate this many extra bytes for the alignment.
 inline constexpr size_t aligning_bytes = eight_rows;
 STW_DEVICE uint16_t* aligned_tile(uint16_t* memory) { return memory + (eight_rows - shared_address(memory) % eight_rows) % eight_rows / sizeof(uint16_t); }
 
-// Rows [first, first + rows) of a head, whose row 0 is at `head`, to a tile, asynchronously; those from `end` on are 0.
-// Unrolled, its addresses take registers.
+// Copies rows [first, first + rows) of a head, whose row 0 is at `head`, to a tile, asynchronously. Rows from
+// `end` on become 0. Not unrolled, because its addresses take registers.
 template <int threads, int depth, int rows, bool unrolled = true>
 STW_DEVICE void copy_rows(const uint16_t* head, int stride, int first, int end, uint16_t* tile) {
-  constexpr int chunks = depth / 8, further = threads / chunks;   // rows from one copy of a thread to the next
+  // Rows from one copy of a thread to the next.
+  constexpr int chunks = depth / 8, further = threads / chunks;
   static_assert(further % atom_rows == 0 && rows % further == 0);
   const int thread = static_cast<int>(threadIdx.x), c = thread % chunks;
   int row = thread / chunks;
@@ -37,7 +38,7 @@ STW_DEVICE void copy_rows(const uint16_t* head, int stride, int first, int end, 
   }
 }
 
-// 64 rows of a tile of `a_rows`, from byte address a on, by all rows of a tile of `b_rows`.
+// 64 rows of a tile of `a_rows`, from byte address a on, times all rows of a tile of `b_rows`.
 template <DType dtype, int depth, int a_rows, int b_rows>
 STW_DEVICE void multiply_rows_async(float (&s)[b_rows / 8][4], uint32_t a, uint32_t b) {
   STW_UNROLL
@@ -49,7 +50,7 @@ STW_DEVICE void multiply_rows_async(float (&s)[b_rows / 8][4], uint32_t a, uint3
     else multiply_add_async<dtype, false, false>(s, left, right);
   }
 }
-// sum (64, depth) += p (64, b_rows), of which a warp has its rows in registers, by the tile b (b_rows, depth).
+// sum (64, depth) += p (64, b_rows) · tile b (b_rows, depth). A warp has its rows of p in registers.
 template <DType dtype, int depth, int b_rows>
 STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4], const uint32_t (&p)[b_rows / product_step][4], uint32_t b) {
   STW_UNROLL
@@ -57,7 +58,8 @@ STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4], const uint32_
     multiply_add_async<dtype, true>(sum, p[step], matrix_after(matrix_at(b, b_rows * line_bytes, eight_rows), step * product_step * line_bytes));
 }
 
-// The left operand, as load_left brings it, of 16 columns from 16·step on and 16 rows from `row` on of a tile of `rows` rows.
+// The left operand, as in load_left: 16 columns from 16·step on and 16 rows from `row` on of a tile of `rows`
+// rows.
 template <int rows>
 STW_DEVICE void load_left_of_lines(uint32_t (&a)[4], const uint16_t* tile, int row, int step) {
   const int l = lane_of_warp(), r = row + l % 16, chunk = step % part_steps * 2 + l / 16;
@@ -71,7 +73,7 @@ STW_DEVICE void as_own_rows(uint32_t (&p)[fragments / 2][4], const float (&s)[fr
   for (int k = 0; k < fragments / 2; ++k) as_left<dtype>(p[k], s[2 * k], s[2 * k + 1]);
 }
 
-// This thread's copies have arrived, and those of all others; nobody uses what was there before.
+// Waits until the copies of all threads have arrived and all threads have finished with the earlier contents.
 STW_DEVICE void meet_for_products() {
   show_to_products();
   __syncthreads();

@@ -1,5 +1,5 @@
-// y = a + b, the residual connection. Bound by memory: each operand is read once, y may be either. Two groups of both are under
-// way a thread: 64 bytes of fp32, 32 of bf16 (ahead.h).
+// y = a + b, the residual connection. Bound by memory: each operand is read once. y may be either operand. A
+// thread has two groups of both in flight: 64 bytes of fp32, 32 of bf16 (ahead.h).
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 

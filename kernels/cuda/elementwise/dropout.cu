@@ -1,6 +1,7 @@
-// Inverted dropout, forward and backward in one: the mask is drawn again from the counters of philox.h. A thread draws one
-// block of four numbers for its four elements: groups begin at multiples of 16 in their sample. Bound by memory: ten rounds of
-// Philox are about 15 operations an element. Two groups are under way a thread (ahead.h).
+// Inverted dropout, forward and backward. The mask is drawn again from the counters of philox.h. A thread
+// draws one block of four numbers for its four elements: groups begin at multiples of 16 in their sample.
+// Bound by memory: ten rounds of Philox are about 15 operations an element. A thread has two groups in flight
+// (ahead.h).
 #include "kernels/common/philox.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
@@ -18,7 +19,7 @@ static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutAr
       const int64_t block = (first + first_lane()) / 4;
       const Philox4 words = dropout_words(d, block);
       F16 y;
-      // A dropped element is dropped also where it is not finite.
+      // A dropped element becomes 0 even if it is not finite.
       STW_UNROLL for (int i = 0; i < 4; ++i) y.f[i] = words.w[i] >= d.threshold ? x.f[i] * d.kept_scale : 0.0f;
       store_group(args.y.data, Stored::of(args.y.dtype), sample * args.per_sample + first, y, n);
     });

@@ -1,20 +1,23 @@
-// GELU (by tanh), SwiGLU, GeGLU and their gradients by the special function unit: the functions of gelu_form.h and swiglu_form.h with a σ of
-// two instructions of that unit, 2^x and 1 / x, where the portable one takes some thirty others. Errors are far below the rounding to 16
-// bits (tests/kernels/elementwise/fast_activation_test.cpp has the bounds, for every number in 16 bits). Finite for every finite x: 2^x may be
-// infinite, where σ is 0, which it is below 2^-126 too.
+// GELU (by tanh), SwiGLU, GeGLU and their gradients by the special function unit. The functions are those of
+// gelu_form.h and swiglu_form.h. σ takes two instructions of that unit, 2^x and 1 / x, where the portable σ
+// takes about thirty others. Errors are far below the rounding to 16 bits
+// (tests/kernels/elementwise/fast_activation_test.cpp has the bounds, for every 16-bit number). Results are
+// finite for every finite x: 2^x may be infinite, but then σ is 0; results of 2^x below 2^-126 are 0.
 #pragma once
 #include "kernels/common/geglu_form.h"
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 
-STW_DEVICE float falling_sigmoid_of_power1(float x) { return approximate_inverse(1.0f + fast_exp2(x)); }   // σ(-x·ln 2)
+// σ(-x·ln 2).
+STW_DEVICE float falling_sigmoid_of_power1(float x) { return approximate_inverse(1.0f + fast_exp2(x)); }
 
 inline constexpr float falling_linear = -linear_term * log2_of_e, falling_cubic = -cubic_term * log2_of_e;
 STW_DEVICE float fast_gelu1(float x) { return x * falling_sigmoid_of_power1(x * fma1(x * x, falling_cubic, falling_linear)); }
 
-// s + s·(1 - s)·x·(linear + 3·cubic·x²): 1 in fp32 from 6 on, 0 where s is, which is so from -10.5 on. Between these limits the last
-// three factors are at most 56, and so many times the unit's error of s counts near 1. Limits lose a NaN, but s has it.
+// s + s·(1 - s)·x·(linear + 3·cubic·x²): in fp32 it is 1 from 6 on, and 0 where s is 0, which is so below
+// -10.5. Between these limits, the last three factors are at most 56, and near 1 they multiply the unit's
+// error of s. Clamping x loses a NaN, but s still has it.
 STW_DEVICE float fast_gelu_gradient1(float x) {
   const float below = smaller(x, 6.0f), square = smaller(below * below, 10.5f * 10.5f);
   const float s = falling_sigmoid_of_power1(x * fma1(square, falling_cubic, falling_linear));
@@ -23,7 +26,7 @@ STW_DEVICE float fast_gelu_gradient1(float x) {
 
 STW_DEVICE float fast_sigmoid1(float x) { return falling_sigmoid_of_power1(x * -log2_of_e); }
 STW_DEVICE float fast_swiglu1(float gate, float up) { return gate * fast_sigmoid1(gate) * up; }
-// s·(1 + gate·(1 - s)) is 1 in fp32 from 20 on; beyond, an error of s would count gate times.
+// s·(1 + gate·(1 - s)) is 1 in fp32 from 20 on. Beyond, `gate` would multiply an error of s.
 struct FastSwigluGradient1 { float gate, up; };
 STW_DEVICE FastSwigluGradient1 fast_swiglu_gradient1(float gate, float up, float dy) {
   const float s = fast_sigmoid1(gate), slope = s * fma1(smaller(gate, 20.0f), 1.0f - s, 1.0f);
@@ -56,7 +59,7 @@ STW_DEVICE SwigluGradient fast_geglu_gradient(const F16& gate, const F16& up, co
   return {mul(mul(dy, up), fast_gelu_gradient(gate)), mul(dy, fast_gelu(gate))};
 }
 
-// Of numbers in 16 bits alone; whether kernels of this tag (for_dtypes) may meet any.
+// Whether kernels of this tag (for_dtypes) may meet 16-bit numbers; this code serves only those.
 template <class Args> bool is_fast(const Args& args) { return args.fast && args.x.dtype != DType::f32; }
 template <class Stored> inline constexpr bool takes_halves = Stored::of(DType::bf16) != DType::f32;
 

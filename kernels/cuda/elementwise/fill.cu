@@ -1,4 +1,4 @@
-// Zeros, by the device's own engine for it.
+// Zeros, by the device's own engine.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

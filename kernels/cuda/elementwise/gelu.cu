@@ -1,7 +1,9 @@
-// Activations and their gradients, element by element (gelu_form.h). Floor: 4 bytes an element of 16 bits, 6 the gradient. An SM issues 128
-// operations a cycle, 25 an element in the time that an H200 (4.8 TB/s over 132 SMs) moves 4 bytes, 35 on an H100; tanh's form is about
-// 33 here, its gradient 42 of 37 and 53. So on the one arithmetic is as much of the limit as memory. In fast_activation.h they are 11 and
-// 20, two of them the special function unit's, which takes 16 a cycle: 16 operations' time. Two groups are under way a thread (ahead.h).
+// Activations and their gradients, element by element (gelu_form.h). The lower bound is 4 bytes of memory for
+// a 16-bit element, 6 for the gradient. An SM issues 128 operations a cycle. That is 25 operations an element
+// in the time in which an H200 (4.8 TB/s over 132 SMs) moves 4 bytes, 35 on an H100. The tanh form takes
+// about 33 operations, its gradient 42, where memory allows 37 (H200) and 53 (H100). So on an H200 arithmetic
+// limits as much as memory. In fast_activation.h they take 11 and 20 operations. Two of these are the special
+// function unit's, which takes 16 a cycle: as long as 16 others. A thread has two groups in flight (ahead.h).
 #include "kernels/common/gelu_form.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/elementwise/fast_activation.h"
@@ -9,7 +11,8 @@
 
 namespace stw::kernels::cuda {
 
-// How an activation is computed: GELU by erf, by tanh or by the special function unit; the others in one way each.
+// How an activation is computed: GELU by erf, by tanh or by the special function unit; the others in one way
+// each.
 enum class By { gelu_erf, gelu_tanh, gelu_special_unit, tanh, relu };
 template <By by>
 STW_DEVICE F16 gelu_of(const F16& x) {

@@ -1,12 +1,13 @@
-// Rotary positions (Su et al., "RoFormer"), in the layout of Hugging Face's `rotate_half`: element i of a head is paired
-// with element i + turned / 2. The backward pass is the rotation by the opposite angle. Bound by memory; a quad turns 16
-// pairs, and values, and what is not turned of a head, are copied where y is not x. Four loads are under way a thread: both halves,
-// cosine and sine.
+// Rotary positions (Su et al., "RoFormer") in the layout of Hugging Face's `rotate_half`: element i of a head
+// is paired with element i + turned / 2. The backward pass is the rotation by the negative angle. Bound by
+// memory. A quad rotates 16 pairs. Values, and elements of a head that are not rotated, are copied if y is
+// not x. A thread has four loads in flight: both halves, cosine and sine.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-// How many tasks a head has, of which so many turn a group of pairs and the others copy; how many a row; how many rows a sample.
+// Tasks of a head, of which the first `groups` rotate a group of pairs and the others copy; tasks of a row;
+// rows of a sample.
 struct RopeShape { Divisor head; int groups; Divisor row, sample; };
 
 template <class Stored>
@@ -48,7 +49,7 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
 }
 
 void rope(const Launch& l, const RopeArgs& args) {
-  // Heads begin at multiples of head_dim, what is turned has two halves, and so does everything else begin.
+  // Heads begin at multiples of head_dim and have two rotated halves, so all accesses begin at such places.
   const int64_t half = args.turned / 2, head_dim = args.head_dim;
   const bool vectors = vectors_at(args.x.data, args.x.dtype, half) && vectors_at(args.x.data, args.x.dtype, head_dim) &&
                        vectors_at(args.y.data, args.y.dtype, half) && vectors_at(args.y.data, args.y.dtype, head_dim) &&

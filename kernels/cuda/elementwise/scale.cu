@@ -1,4 +1,5 @@
-// y = factor·x, of an adapter's narrow activations. Bound by memory: x is read once, y may be x (ahead.h).
+// y = factor·x, for the narrow activations of adapters. Bound by memory: x is read once. y may be x
+// (ahead.h).
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 

@@ -1,5 +1,6 @@
-// SwiGLU and GeGLU and their gradients (swiglu_form.h, geglu_form.h, fast_activation.h). Gate and up lie side by side in a row. Bound by memory: 6 bytes an element
-// of y in 16 bits, 10 the gradient. Two groups of each operand are under way a thread (ahead.h).
+// SwiGLU, GeGLU and their gradients (swiglu_form.h, geglu_form.h, fast_activation.h). A row holds the gate,
+// then the up projection. Bound by memory: 6 bytes an element of a 16-bit y, 10 for the gradient. A thread
+// has two groups of each operand in flight (ahead.h).
 #include "kernels/common/geglu_form.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/elementwise/fast_activation.h"

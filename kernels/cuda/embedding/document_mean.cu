@@ -1,6 +1,7 @@
-// Means of documents and their gradient. A block has token_tile rows and 128 columns of them, a quad for 16 of these in each of its eight warps.
-// A document of one chain is one warp's, which keeps several rows under way (ahead.h). Of a longer one each warp sums a chain in turn, and the
-// first warp adds up what they found. Bound by memory: the mean reads x once and writes y, the gradient writes dx.
+// Means of documents and their gradient. A block has token_tile rows and 128 of their columns. In each of its
+// eight warps, a quad has 16 of these columns. One warp sums a document of one chain and keeps several rows
+// in flight (ahead.h). For longer documents, the warps sum chains in turn, and the first warp adds up the
+// results. Bound by memory: the mean reads x once and writes y, the gradient writes dx.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 

@@ -1,5 +1,6 @@
-// y = table[token], plus positions[position] where the model learns positions. Bound by memory: rows of the table are read
-// in pieces of 32 bytes and more (codes of 8 bits: 16), two groups of a thread under way (ahead.h).
+// y = table[token], plus positions[position] if the model learns positions. Bound by memory: rows of the
+// table are read in pieces of at least 32 bytes (8-bit codes: 16). A thread has two groups in flight
+// (ahead.h).
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/groups.h"
 #include "kernels/cuda/kernels_cuda.h"
@@ -7,10 +8,10 @@
 
 namespace stw::kernels::cuda {
 
-// Whole groups lie in one block of codes.
+// A whole group lies in one block of codes.
 STW_DEVICE float scale_of(const float* scales, int64_t at, int, Whole) { return scales[at / weight_block]; }
 STW_DEVICE float scale_of(const float* scales, int64_t at, int i, int64_t) { return scales[(at + first_lane() + i) / weight_block]; }
-// Of a row of the table, n from `at` on.
+// Of a row of the table: n elements from `at` on.
 template <bool codes>
 STW_DEVICE F16 table_group(const EmbeddingArgs& args, DType dtype, int64_t at, auto n) {
   if constexpr (!codes) return load_copied(args.table, dtype, at, n);
@@ -41,7 +42,8 @@ static __global__ void __launch_bounds__(block_threads) embedding_kernel(Embeddi
 }
 
 void embedding(const Launch& l, const EmbeddingArgs& args) {
-  const bool codes = args.table_scales != nullptr;   // which begin at a multiple of 16 bytes, as tables do
+  // The codes begin at a multiple of 16 bytes, as tables do.
+  const bool codes = args.table_scales != nullptr;
   const bool vectors = (codes || vectors_at(args.table, args.weight_dtype)) && vectors_at(args.positions, args.weight_dtype) &&
                        vectors_at(args.y.data, args.y.dtype);
   const RowGroups groups = row_groups(args.rows, args.features, vectors);

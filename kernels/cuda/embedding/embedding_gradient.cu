@@ -1,15 +1,16 @@
 // table_gradient[token] += Σ dy over the rows that hold the token: a scatter, made deterministic by sorting.
 //
-// The rows are sorted by token with a stable radix sort (8 bits a pass, as many passes as the vocabulary needs), so that the
-// rows of a token stand side by side in their old order. Then every token's row of the table is a serial sum that starts from
-// the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first; a quad for 16 columns. A cut of
-// the batch between samples changes nothing.
+// A stable radix sort by token (8 bits a pass, as many passes as the vocabulary needs) puts the rows of a
+// token next to each other, in their old order. The rows of a token within each chain_terms rows of a sample
+// are added up from +0, and the results are added in order to the buffer; a quad has 16 columns. A cut of the
+// batch between samples changes nothing.
 //
-// A pass of the sort is one kernel. A block has a range of the rows, whose place in the output follows from how often each digit stands
-// before the range and after it: it counts the digits of all rows. Its warps have a part of the range each, and put their rows there,
-// 32 at a time, each after those before it with the same digit. So a pass reads the tokens once for each of 64 blocks at most, mostly
-// from the second-level cache, where three kernels would wait for each other. Floor of the whole: dy read once, the rows of the table
-// that occur read and written.
+// A pass of the sort is one kernel. A block has a range of the rows. Their places in the output depend on how
+// often each digit occurs before and after the range, so the block counts the digits of all rows. Each of its
+// warps has a part of the range and places its rows 32 at a time, each after the earlier ones with the same
+// digit. So at most 64 blocks read the tokens once a pass, mostly from the second-level cache, where three
+// kernels would wait for each other. The lower bound of the whole is dy read once, and the table rows that
+// occur read and written.
 //
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
@@ -24,9 +25,11 @@ static constexpr int warp = 32, sort_digits = 256, sort_threads = 512, sort_warp
 
 STW_DEVICE int digit_of(int32_t token, int shift) { return static_cast<int>(static_cast<unsigned>(token >> shift) % sort_digits); }
 
-// `entries` are what the pass before has sorted; null: the rows in order. `block_rows`: a multiple of sort_threads.
+// `entries`: the result of the pass before; null: the rows in order. `block_rows`: a multiple of
+// sort_threads.
 static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const int32_t* tokens, const TokenEntry* entries, int64_t rows, int64_t block_rows, int shift, TokenEntry* sorted) {
-  STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);   // rows with each digit before the block's range, after it, in every warp's part
+  // Rows with each digit: before the block's range, after it, in every warp's part.
+  STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);
   STW_SHARED(int, of_warps, sort_digits / warp);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % warp, me = thread / warp;
   int* const after = counted + sort_digits;
@@ -45,7 +48,8 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
   count(after, end + thread, rows, sort_threads);
   count(mine, first + lane, last, warp);
   __syncthreads();
-  // A thread for each digit: where the block's rows with it begin, and in the place of a warp's number of them how many earlier warps have.
+  // One thread for each digit: finds where the block's rows with the digit begin, and replaces each warp's
+  // count of the digit by the count of the earlier warps.
   const bool has_digit = thread < sort_digits;
   int total = 0, sum = 0;
   if (has_digit) {
@@ -55,7 +59,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
       total += of_warp;
     }
     total += counted[thread] + after[thread];
-    sum = total;   // of the lanes up to this one
+    sum = total;   // Of the lanes up to this one.
     for (unsigned by = 1; by < warp; by *= 2) {
       const int other = __shfl_up_sync(all_lanes, sum, by);
       if (lane >= static_cast<int>(by)) sum += other;
@@ -73,7 +77,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
     const bool present = at + lane < last;
     const TokenEntry entry = present ? entry_at(at + lane) : TokenEntry{0, 0};
     const int digit = digit_of(entry.token, shift);
-    unsigned alike = __ballot_sync(all_lanes, present);   // lanes with this lane's digit
+    unsigned alike = __ballot_sync(all_lanes, present);   // Lanes with this lane's digit.
     for (int bit = 0; (1 << bit) < sort_digits; ++bit) {
       const bool set = (digit >> bit & 1) != 0;
       const unsigned with = __ballot_sync(all_lanes, set);
@@ -87,8 +91,8 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
   }
 }
 
-// Rows of a token before row `end` from number `at` on, as long as there are so many: their loads are under way together, and a frequent
-// token is a chain of additions instead of one of accesses to memory.
+// The rows of a token before row `end`, from number `at` on. Several are loaded together, so that a frequent
+// token is a chain of additions instead of a chain of memory accesses.
 template <int fetched, DType dtype, class Count>
 STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t end, int64_t i, Count n, int64_t& at, F16 sum) {
   const auto is_wanted = [&](const TokenEntry& entry) { return entry.token == token && entry.row < end; };
@@ -106,7 +110,7 @@ STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
-// A quad for 16 columns of every row that is the first of its token, and then for those of positions.
+// A quad has 16 columns of each row that is the first of its token, and then of positions.
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions, const TokenEntry* entries) {
   const int64_t features = args.features, groups = ceil_div(features, 16), of_rows = args.rows * groups;

@@ -1,4 +1,4 @@
-// The gradient of a table of positions alone; embedding_gradient may do it on the way (position_sums.h).
+// The gradient of a position table by itself. embedding_gradient can also compute it (position_sums.h).
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/embedding/position_sums.h"
 

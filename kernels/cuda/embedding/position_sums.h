@@ -1,6 +1,7 @@
-// position_gradient[p] += Σ dy over the samples' rows at position p: a quad for 16 columns of a position, one serial chain
-// over the samples that starts from the buffer. Positions that no row has get +0, or stay where the gradient accumulates.
-// Four to eight samples are under way (ahead.h). Floor: dy read once.
+// position_gradient[p] += Σ dy of the samples' rows at position p. A quad has 16 columns of a position: one
+// serial chain over the samples that starts from the buffer. Positions that no row has get +0, or stay
+// unchanged with `accumulate`. Four to eight samples are in flight (ahead.h). The lower bound is dy read
+// once.
 #pragma once
 #include "kernels/cuda/ahead.h"
 
@@ -9,13 +10,13 @@ namespace stw::kernels::cuda {
 inline bool position_vectors(const EmbeddingArgs& args) {
   return vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.position_gradient, DType::f32, args.features);
 }
-// Of position_rows · ceil(features / 16) tasks one, by a quad.
+// One of position_rows · ceil(features / 16) tasks, by a quad.
 template <DType dtype>
 STW_DEVICE void sum_position(const EmbeddingArgs& args, bool vectors, int64_t task) {
   const int64_t features = args.features, groups = ceil_div(features, 16);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
   const int64_t position = task / groups, i = task % groups * 16, left = features - i;
-  const int64_t first = position - start;   // the row of the first sample
+  const int64_t first = position - start;   // The row of the first sample.
   const bool has_rows = first >= 0 && first < args.rows_per_sample && first < args.rows;
   const int64_t samples = has_rows ? ceil_div(args.rows - first, args.rows_per_sample) : 0;
   float* const buffer = args.position_gradient + position * features;

@@ -1,11 +1,13 @@
-// Tiles of a reduction over tokens: token_tile rows, starting anew in every sample. A tile's sum starts from +0. The tiles of
-// chain_terms rows of a sample are a group, whose sum starts from +0, too; groups are added to the accumulator one after the other.
+// Tiles of a reduction over tokens: token_tile rows, restarting in every sample. A tile is summed from +0.
+// The tiles of each chain_terms rows of a sample are a group, which is summed from +0 too. Groups are added
+// in order to the accumulator.
 #pragma once
 #include "kernels/cuda/ahead.h"
 
 namespace stw::kernels::cuda {
 
-struct TileGroups { int tiles, in_sample; };   // of a group; of a sample, of whose groups the last one may have fewer
+// Tiles of a group; tiles of a sample. The last group of a sample may have fewer.
+struct TileGroups { int tiles, in_sample; };
 
 struct TokenTiles {
   int64_t rows, rows_per_sample;
@@ -19,14 +21,14 @@ struct TokenTiles {
     const int64_t end = first + token_tile < sample_end ? first + token_tile : sample_end;
     return end < rows ? end : rows;
   }
-  // Where every tile has `each` sums.
+  // If every tile has `each` sums.
   __host__ __device__ TileGroups groups(int64_t each = 1) const { return {static_cast<int>(chain_terms / token_tile * each), static_cast<int>(per_sample() * each)}; }
 };
 
-// gradient (features) = (accumulate ? gradient : +0) + the groups of sums (tiles, features); nothing where gradient
-// is null. A block has 32 columns, so that even a few hundred reach many SMs. Its eight warps fetch 128 tiles to shared memory, the
-// next ones on their way to registers while one warp adds: 512 tiles take four times the latency of the second-level cache and
-// 512 additions of 4 cycles, some 3 µs.
+// gradient (features) = (accumulate ? gradient : +0) + the groups of sums (tiles, features). Does nothing if
+// gradient is null. A block has 32 columns, so that even a few hundred columns reach many SMs. Its eight
+// warps fetch 128 tiles to shared memory, and the next ones to registers while one warp adds: 512 tiles take
+// four times the latency of the second-level cache and 512 additions of 4 cycles, about 3 µs.
 inline constexpr int fold_columns = 32, fold_threads_a_block = 256, tiles_together = 128;
 inline int blocks_for_fold(int64_t features) { return blocks_for(features, fold_columns); }
 STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, int64_t features, bool accumulate, float* gradient) {
@@ -43,7 +45,8 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, 
     fetch(first_tile);
     const bool adds = first_tile == 0 && i < features;
     float total = accumulate && adds ? gradient[i] : 0.0f, group = 0.0f;
-    int left = min(groups.tiles, groups.in_sample), left_in_sample = groups.in_sample;   // tiles of the group, and of the sample
+    // Tiles left in the group and in the sample.
+    int left = min(groups.tiles, groups.in_sample), left_in_sample = groups.in_sample;
     for (int64_t begin = 0; begin < tiles; begin += tiles_together) {
       STW_UNROLL for (int k = 0; k < loads; ++k) staged[(first_tile + k) * fold_columns + column] = next[k];
       __syncthreads();

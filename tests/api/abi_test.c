@@ -1,5 +1,5 @@
-/* The binary interface, frozen: sizes and offsets of every public struct on LP64 platforms (x86-64, aarch64) and the
- * value of every constant. Structs grow at their end only; a line here changes with the SONAME. */
+/* The frozen binary interface: sizes and offsets of every public struct on LP64 platforms (x86-64, aarch64), and the
+ * value of every constant. Structs grow only at their end. A change of a line here needs another SONAME. */
 #include "stowage.h"
 #include "stowage/dlpack.h"
 

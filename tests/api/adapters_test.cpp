@@ -1,4 +1,4 @@
-// Adapters as a host asks for them: their settings, what is trained, and what can be written.
+// Adapters through the C API: their settings, training and writing.
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
@@ -64,7 +64,8 @@ TEST(Adapters, BadSettingsAreRefused) {
   refused("with a comma between", [](auto& o) { o.adapter_targets = ""; });
 }
 
-// What lies below adapters takes less, and is no array of numbers then; without adapters there is nothing to quantize.
+// Quantized matrices below adapters take less memory, and are no longer arrays of numbers. Without adapters
+// nothing can be quantized.
 TEST(Adapters, LieOverMatricesInFewBits) {
   auto o = tiny_options();
   o.adapter_rank = 4;
@@ -109,7 +110,7 @@ TEST(Adapters, LieOverMatricesInFewBits) {
   EXPECT_EQ(none, nullptr);
 }
 
-// The base by its own path, adapters from their folder, merged into a third; every entry through the C API.
+// The base from its own path, adapters from their folder, merged into a third folder; all through the C API.
 TEST(Adapters, GoThroughFolders) {
   const TemporaryDirectory folder;
   const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged";

@@ -29,7 +29,8 @@ TEST(Allocation, NoneDuringSteps) {
   }
 }
 
-// Nor where a step is skipped, or of pairs: memory that lacks after it has changed what it hands on could not be told any more.
+// Neither do skipped steps and steps of pairs. A failed allocation after a change of state could not be
+// reported.
 TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairsOrTypes) {
   auto o = plan_options(4);
   o.precision = STW_PRECISION_FP16;
@@ -77,15 +78,15 @@ size_t open_descriptors() {
 }
 
 #ifdef STW_SANITIZED
-constexpr int64_t allocation_step = 4;   // not each of them
+constexpr int64_t allocation_step = 4;   // only every fourth allocation
 #else
 constexpr int64_t allocation_step = 1;
 #endif
 
 enum Failure { once, for_good };
 
-// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds, from the 500th on with ever fewer of them where all
-// behind it fail too; `check` looks at what each failure left.
+// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds. If all later allocations fail
+// too, it skips ever more from the 500th on. `check` examines the state after each failure.
 template <class Entry, class Check>
 void fail_every_allocation(const char* name, const Entry& entry, const Check& check, Failure failure = once) {
   SCOPED_TRACE(name);
@@ -101,7 +102,7 @@ void fail_every_allocation(const char* name, const Entry& entry, const Check& ch
       ASSERT_EQ(status, STW_OK) << error.message;
       break;
     }
-    // Allocations that the runtime can do without (a locale, a sort's buffer) may fail unseen.
+    // Allocations that the runtime can do without (a locale, a sort's buffer) may fail unnoticed.
     if (status == STW_OK) {
       check(true);
       if (testing::Test::HasFatalFailure()) return;
@@ -158,7 +159,7 @@ TEST(Allocation, MayFailInEveryEntry) {
   fail_every_allocation_of<stw_plan>("plan_create", [&](stw_plan** out, stw_error* e) {
     return stw_plan_create(out, w.model.get(), &plan_of, e);
   });
-  // Full to the last byte, so that the search runs.
+  // The buffers leave no gap, so that the search runs.
   const stw_buffer_lifetime lifetimes[] = {{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
   uint64_t offsets[7] = {9};
   fail_every_allocation("pack", [&](stw_error* e) { return stw_pack(offsets, lifetimes, 7, nullptr, nullptr, e); },
@@ -188,7 +189,7 @@ TEST(Allocation, MayFailInEveryEntry) {
   const State created = state_of(w);
   std::string profile(STW_PROFILE_BYTES, 0);
   size_t profile_size = 0;
-  // What it overwrites it puts back: the trainer goes on as if it had not been asked.
+  // It restores what it overwrites: the trainer continues as if it had not been called.
   const auto as_created = [&](bool) {
     ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
     stw_error e = sized<stw_error>();
@@ -245,7 +246,7 @@ TEST(Allocation, MayFailInEveryEntry) {
   must(stw_trainer_save(t, checkpoint.c_str(), &error), error);
   const std::string saved = file_bytes(checkpoint);
   const size_t entries = folder.entries();
-  // A failed save leaves the old checkpoint and nothing beside it.
+  // A failed save leaves the old checkpoint and no other file.
   fail_every_allocation("trainer_save", [&](stw_error* e) { return stw_trainer_save(t, checkpoint.c_str(), e); },
                         [&](bool done) {
                           unchanged(done);
@@ -327,7 +328,7 @@ TEST(Allocation, MayFailWhereAReferenceIsWritten) {
   o.until = 6;
   const uint64_t before = allocations;
   ASSERT_EQ(stw_trainer_run(t, with.get(), &o, nullptr), STW_OK);
-  EXPECT_LE(allocations - before, 4u);   // of the run, none of a step
+  EXPECT_LE(allocations - before, 4u);   // of the run; none in a step
 }
 
 TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
@@ -350,7 +351,7 @@ TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
   struct Case { const char* folder; uint32_t precision; };
   for (const Case& c : {Case{"model", STW_PRECISION_BF16}, Case{"model", STW_PRECISION_FP16}, Case{"adapters", STW_PRECISION_BF16}}) {
     const std::string source = folder / c.folder;
-    if (source != exported) {   // adapters of that model, from files too
+    if (source != exported) {   // adapters of that model, also from files
       model_of.source = exported.c_str(), model_of.adapter_rank = 2;
       open_model();
       open_trainer(c.precision);
@@ -360,7 +361,7 @@ TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
     model_of.source = source.c_str();
     open_model();
     open_trainer(c.precision);
-    // All that it has: parameters, states, counts.
+    // The whole state: parameters, states, counts.
     const std::string checkpoint = folder / "checkpoint";
     const auto state = [&] {
       EXPECT_EQ(stw_trainer_save(w.trainer.get(), checkpoint.c_str(), &error), STW_OK) << error.message;

@@ -1,4 +1,4 @@
-// A device is measured, its profile read, and plans are made with it, through the C API alone.
+// Measures a device, reads its profile and makes plans with it, all through the C API.
 #include <set>
 
 #include "tests/api/harness.h"
@@ -80,7 +80,7 @@ TEST(Calibrate, MeasuresAndPlansWithIt) {
     EXPECT_NE(std::string(now.fingerprint), old.fingerprint);
     EXPECT_EQ(now.arena, old.arena) << "the same choices: only their prices are others";
     EXPECT_EQ(std::string(stw_plan_json(make_plan(w.model.get(), o).get())), stw_plan_json(plan.get()));
-    // The plan's text is enough: to load, to verify, to train from, and for its frontier.
+    // The plan's text is enough to load, verify and train from, and for its frontier.
     const std::string json = stw_plan_json(plan.get());
     const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) {
       return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);
@@ -148,7 +148,7 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
   for (size_t size = 0; size < profile.rfind('}'); size += 7) EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
 }
 
-// Until it is measured again, or restored, with the file whole.
+// Until it is measured again, or restored, with the whole file.
 TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   TemporaryDirectory folder;
   const std::string exported = folder / "model", weights = exported + "/model.safetensors";

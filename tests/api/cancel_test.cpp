@@ -1,4 +1,5 @@
-// Stopping a run - from its callback, from another thread, in the middle of a step - and watching it from outside.
+// Stopping a run (from its callback, from another thread, in the middle of a step) and watching it from
+// outside.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +18,7 @@ class Cancel : public testing::Test {
     o.micro_batch = 1;
     return o;
   }
-  // Steps made without any interruption.
+  // Steps without any interruption.
   State uninterrupted(uint64_t steps) {
     World w(tiny_gpt2, plan_of());
     run(w.trainer.get(), dataset.get(), steps);
@@ -46,7 +47,8 @@ TEST_F(Cancel, ByTheCallback) {
   EXPECT_EQ(state_of(w), uninterrupted(6));
 }
 
-// Between two steps the trainer stands still: whatever the callback does there, the run goes on with the same bits.
+// Between two steps the trainer is idle. Whatever the callback does then, the run continues with the same
+// bits.
 TEST_F(Cancel, TheCallbackMayComputeAndSave) {
   struct Callback {
     stw_trainer* trainer;
@@ -71,12 +73,12 @@ TEST_F(Cancel, TheCallbackMayComputeAndSave) {
       succeeds(stw_trainer_wait(self.trainer, &result, nullptr));
       EXPECT_EQ(result.step, now->step);
       EXPECT_EQ(result.targets, 64u);
-      // A run inside of a run takes batches of the same sequence, and what is restored is where it stands.
+      // A run inside a run takes batches of the same sequence. A restore sets the position.
       if (now->batches == 2) run(self.trainer, self.dataset, 3);
       succeeds(stw_trainer_restore(self.trainer, self.path.c_str(), nullptr));
       EXPECT_EQ(progress_of(self.trainer).batches, now->batches);
       EXPECT_EQ(progress_of(self.trainer).phase, uint32_t{STW_PHASE_TRAIN});
-      for (const uint64_t bytes : {uint64_t{1} << 29, uint64_t{1}})   // also where nothing would fit
+      for (const uint64_t bytes : {uint64_t{1} << 29, uint64_t{1}})   // also where no plan would fit
         EXPECT_EQ(stw_trainer_replan(self.trainer, bytes, nullptr, nullptr), STW_BAD_STATE);
       return 0;
     }
@@ -118,7 +120,7 @@ TEST_F(Cancel, FromAnotherThreadWhileOthersWatch) {
   EXPECT_EQ(state_of(w), uninterrupted(now.batches + 2));
 }
 
-// The host's executor stops a step halfway through its micro-batches: a step is a transaction.
+// The host's executor stops a step halfway through its micro-batches: the step is undone.
 TEST_F(Cancel, InTheMiddleOfAStep) {
   struct Stop {
     stw_trainer* trainer = nullptr;

@@ -1,4 +1,5 @@
-// Saving and restoring: an interrupted run is the same run, under any budget; anything else is refused, unchanged.
+// Saving and restoring: an interrupted run has the bits of an uninterrupted one under any budget. Everything
+// else is refused, and changes nothing.
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
@@ -18,7 +19,7 @@ class Checkpoint : public testing::Test {
     stw_error error = sized<stw_error>();
     must(stw_trainer_restore(w.trainer.get(), path.c_str(), &error), error);
   }
-  // The file of everything a step changes, whatever its precision.
+  // The checkpoint's bytes: everything that a step changes, in any precision.
   std::string bytes_of(const World& w) {
     save(w);
     return file_bytes(path);
@@ -46,7 +47,7 @@ TEST_F(Checkpoint, ALossThatIsNotFiniteStaysSo) {
 }
 
 const std::string with_dropout = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":256,
-  "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2})";   // 0.1 everywhere
+  "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2})";   // dropout 0.1 everywhere
 
 TEST_F(Checkpoint, InterruptedIsUninterruptedUnderAnyBudget) {
   for (const std::string& config : {tiny_llama, with_dropout})
@@ -60,7 +61,7 @@ TEST_F(Checkpoint, InterruptedIsUninterruptedUnderAnyBudget) {
         const std::string expected = bytes_of(whole);
         run(first.trainer.get(), dataset.get(), 3);
         save(first);
-        // Another trainer, seed, micro-batch, recompute choice, number of threads; the tightest budget.
+        // Another trainer, seed, micro-batch, recompute choice and number of threads; the tightest budget.
         auto seeded = sized<stw_trainer_options>();
         seeded.seed = 99;
         std::vector<stw_plan_options> plans(3, o);

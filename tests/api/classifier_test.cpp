@@ -1,4 +1,5 @@
-// Classifiers through the C API: made of a language model, trained on samples and on documents, asked for what a text is.
+// Classifiers through the C API: made from a language model, trained on samples and on documents, and used to
+// classify texts.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -86,7 +87,7 @@ TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
   }
 }
 
-// Tokens and lengths of samples, and what each of them is.
+// Tokens and lengths of samples, and their labels.
 struct Samples {
   int64_t shape[2] = {4, 16};
   std::vector<int32_t> tokens, targets, lengths = {16, 3, 9, 1}, labels = {0, 2, 1, -100};
@@ -106,7 +107,7 @@ struct Samples {
     t.dl_tensor.shape = shape;
     return t;
   }
-  // "labels" of samples, or "targets" of tokens.
+  // Passes "labels" of samples, or "targets" of tokens.
   stw_status step(stw_trainer* trainer, bool by_sample, stw_step_result* result, stw_error* error) {
     DLManagedTensorVersioned of_tokens = tensor(tokens, 2), of_lengths = tensor(lengths, 1), of_labels = by_sample ? tensor(labels, 1) : tensor(targets, 2);
     const char* const list[] = {"tokens", "lengths", by_sample ? "labels" : "targets"};
@@ -169,7 +170,7 @@ TEST(Classifier, LogitsTellThemApart) {
   uint64_t count = 0;
   generate.prompt = samples.tokens.data(), generate.prompt_count = 1, generate.out = out, generate.out_capacity = 2;
   EXPECT_EQ(stw_trainer_generate(c.trainer.get(), &generate, &count, &error), STW_UNSUPPORTED);
-  // Of a language model they are those of the token that generation takes.
+  // For a language model, these are the logits of the token that generation takes.
   const World world(tiny_llama, plan_options());
   std::vector<float> all(256);
   must(stw_trainer_logits(world.trainer.get(), samples.tokens.data(), 5, all.data(), 256, &error), error);
@@ -181,7 +182,7 @@ TEST(Classifier, LogitsTellThemApart) {
 // Texts of several lengths, end to end.
 struct Texts {
   std::vector<uint64_t> lengths = {16, 3, 9, 1, 4, 2, 16, 1};
-  std::vector<int32_t> tokens, types;   // the types of a second text in each, where it has a second half
+  std::vector<int32_t> tokens, types;   // types: the second half of each text, if it has one, has type 1
   Texts() {
     uint32_t seed = 7;
     for (const uint64_t length : lengths)
@@ -225,7 +226,8 @@ TEST(Classifier, TypesOfTokensChangeAnswers) {
   EXPECT_EQ(texts.classify(w.trainer.get(), std::vector<int32_t>(texts.tokens.size())), without);
   size_t begin = 0;
   for (size_t k = 0; k < texts.lengths.size(); begin += texts.lengths[k++]) {
-    EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k), texts.lengths[k] <= 2) << "text " << k;   // all of its types are 0
+    // All of its types are 0.
+    EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k), texts.lengths[k] <= 2) << "text " << k;
     float one[3];
     stw_error error = sized<stw_error>();
     must(stw_trainer_classify(w.trainer.get(), texts.tokens.data() + begin, texts.types.data() + begin, &texts.lengths[k], 1, one, 3, &error), error);
@@ -275,14 +277,14 @@ TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, lengths.data(), 2, nullptr, 6, &error), STW_BAD_ARGUMENT);
   EXPECT_EQ(stw_trainer_classify(language.trainer.get(), tokens.data(), nullptr, lengths.data(), 2, nullptr, 0, &error), STW_UNSUPPORTED);
   EXPECT_EQ(out, untouched);
-  // No text has no answer, and numbers past those of all texts are the caller's.
+  // Without texts there is no answer. Numbers past the last text's are not written.
   EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK) << error.message;
   EXPECT_EQ(stw_trainer_classify(t, tokens.data(), types.data(), lengths.data(), 2, out.data(), 7, &error), STW_OK) << error.message;
   EXPECT_EQ(std::count(out.begin(), out.end(), -1.0f), 1);
   EXPECT_EQ(out[6], -1);
 }
 
-// A cancel stops what comes next, and nothing after it.
+// A cancel stops the next call, and none after it.
 TEST(Classifier, QuestionsAreCancelled) {
   const Classifier decoder;
   const World encoder(tiny_bert, plan_options());
@@ -303,7 +305,7 @@ TEST(Classifier, QuestionsAreCancelled) {
   }
 }
 
-// Samples of one text each, whose label is the target of its first token.
+// Samples of one text each. The target of a text's first token is its label.
 TokenBatch labelled_texts(std::vector<int32_t> token_types = {}) {
   TokenBatch batch(4, 16);
   batch.targets.assign(64, -100);
@@ -360,11 +362,11 @@ TEST(Classifier, TypesOfTokensThatMakeNoSenseAreRefused) {
   batch.token_types[16 + 3] = -1;
   refused(t, batch.batch(), STW_BAD_ARGUMENT, "batch: token_types: sample 1, token 3: id -1 is outside of the 2 types of tokens");
   EXPECT_EQ(progress_of(t).step, 0u);
-  batch.lengths = {16, 3, 16, 16};   // past which nothing is looked at
+  batch.lengths = {16, 3, 16, 16};   // tokens past the length are not checked
   EXPECT_EQ(stw_trainer_step(t, batch.batch(), &error), STW_OK) << error.message;
 }
 
-// Pairs of texts of 4 bytes, the second one from the third byte on.
+// Pairs of texts of 4 bytes; the second text begins with the third byte.
 TEST(Classifier, MarksTellSecondTexts) {
   TemporaryDirectory folder;
   const std::string tokens = folder / "tokens.txt", labels = folder / "labels", without = folder / "without", with = folder / "with";
@@ -394,7 +396,8 @@ TEST(Classifier, MarksTellSecondTexts) {
   EXPECT_STREQ(error.message, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
 }
 
-// A BERT is trained whole, saved and loaded; and then with adapters, also over codes of its weights, which go on from a checkpoint.
+// A BERT is trained in full, saved and loaded. Then it is trained with adapters, also over codes of its
+// weights, and continues from a checkpoint.
 TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   const TemporaryDirectory folder;
   const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged", checkpoint = folder / "checkpoint.stw";
@@ -429,7 +432,8 @@ TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   const auto plain = open(base, 0);
   EXPECT_EQ(answer(trainer_of(world, plain.get()).get()), whole);
 
-  std::rotate(samples.labels.begin(), samples.labels.begin() + 1, samples.labels.begin() + 3);   // other labels for the same texts
+  // Other labels for the same texts.
+  std::rotate(samples.labels.begin(), samples.labels.begin() + 1, samples.labels.begin() + 3);
   const auto fresh = open(base, 4);
   const auto adapted = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4), again = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4);
   for (int step = 0; step < 10; ++step) {
@@ -449,7 +453,7 @@ TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], numbers[i], 1e-4);
 }
 
-// Documents of 5 bytes, called by what their last one is.
+// Documents of 5 bytes. Their last byte determines their label.
 TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   TemporaryDirectory folder;
   const std::string tokens = folder / "tokens.txt", marks = folder / "marks", labels = folder / "labels";
@@ -490,7 +494,7 @@ TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   source.source = out.c_str();
   const auto again = make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
   EXPECT_STREQ(stw_model_label_at(again.get(), 2), "maybe");
-  // A share that is none, labels of a file that is none, and of a dataset without documents.
+  // A share outside of [0, 1], a labels file that does not exist, and a dataset without documents.
   stw_dataset* none = nullptr;
   o.held_out = 1.5;
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);

@@ -1,5 +1,5 @@
-// Replaces operator new, and where no sanitizer does so already malloc, for the whole process, the library included.
-// The definitions of the executable come before those of the C and C++ runtime.
+// Replaces operator new, and without sanitizers also malloc, in the whole process, including the library. The
+// executable's definitions take precedence over the C and C++ runtime's.
 #include "tests/api/counting_allocator.h"
 
 #include <cstddef>
@@ -12,7 +12,7 @@ std::atomic<uint64_t> allocations{0};
 std::atomic<int64_t> live_objects{0};
 
 namespace {
-std::atomic<int64_t> until_failure{-1};   // negative: none
+std::atomic<int64_t> until_failure{-1};   // negative: no failure
 std::atomic<bool> fails_for_good{false}, has_failed{false};
 }  // namespace
 
@@ -86,7 +86,7 @@ void operator delete(void* p, const std::nothrow_t&) noexcept { release(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { release(p); }
 
 #ifdef STW_COUNT_MALLOC
-// The names under which glibc keeps its own functions for allocators that replace them.
+// glibc's names of its own functions, for programs that replace them.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);

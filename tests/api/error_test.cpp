@@ -1,4 +1,4 @@
-// Errors: what a host reads when something fails, and that outputs are then NULL.
+// Errors: the message that a host reads when something fails, and NULL outputs.
 #include <algorithm>
 #include <cerrno>
 
@@ -21,7 +21,7 @@ TEST(Library, NamesAndVersions) {
   EXPECT_EQ(stw_model_preset_at(presets + 1000), nullptr);
 }
 
-// One clear line that names what was given; the output, set to garbage before, is NULL after.
+// One clear line that names the input. The output, set to garbage before, is NULL afterwards.
 stw_error failed_model(const stw_model_options& o, stw_status expected) {
   stw_error error = sized<stw_error>();
   stw_model* model = reinterpret_cast<stw_model*>(16);
@@ -89,7 +89,8 @@ TEST(Errors, OfDatasets) {
   }
 }
 
-// A shorter stw_error gets a shorter message; one without room for any is left alone; success clears it.
+// A shorter stw_error gets a shorter message. One without room for a message is not written. Success clears
+// it.
 TEST(Errors, StructSizes) {
   auto o = sized<stw_model_options>();
   o.source = "/nonexistent/folder";
@@ -126,17 +127,17 @@ TEST(Errors, StructSizes) {
   const Handle<stw_model> owner(model);
   EXPECT_EQ(error.status, STW_OK);
   EXPECT_EQ(error.message[0], 0);
-  // A message longer than the struct is cut, not overrun.
+  // A message longer than the struct is cut, and does not overrun it.
   const std::string long_name(2000, 'x');
   o.source = long_name.c_str();
   EXPECT_NE(stw_model_create(&model, &o, &error), STW_OK);
   EXPECT_EQ(std::count(std::begin(error.message), std::end(error.message), 0) > 0, true);
 }
 
-// However short it is, what is left of a message is UTF-8.
+// A cut message is valid UTF-8, however short it is.
 TEST(Errors, AreCutBetweenCharacters) {
   std::string name = "/";
-  for (int i = 0; i < 100; ++i) name += "\u00e9\u20ac\U0001f600";   // of 2, 3 and 4 bytes
+  for (int i = 0; i < 100; ++i) name += "\u00e9\u20ac\U0001f600";   // characters of 2, 3 and 4 bytes
   auto o = sized<stw_model_options>();
   o.source = name.c_str();
   for (size_t room = 1; room <= sizeof(stw_error::message); ++room) {
@@ -152,7 +153,7 @@ TEST(Errors, AreCutBetweenCharacters) {
   }
 }
 
-// Whatever a path or a file has in it: a host prints the message, or decodes it.
+// Whatever bytes paths and files contain: a host prints the message, or decodes it.
 TEST(Errors, AreOneLineOfUtf8) {
   auto o = sized<stw_model_options>();
   o.source = "/no\nsuch\t\x1b[31m\x7f\xc2\x80\xc2\x9b\xc2\xa0\xff\xc3\u00e9";
@@ -194,7 +195,7 @@ TEST(Errors, OfPlans) {
   EXPECT_EQ(fails([](auto& o) { o.device = "abacus"; }), STW_BAD_ARGUMENT);
 }
 
-// What a host may destroy or call afterwards is NULL, not what was there before.
+// Outputs that a host may destroy or use afterwards are NULL, not their earlier values.
 TEST(Errors, OutputsAreNullWhateverIsMissing) {
   World w(tiny_gpt2, plan_options());
   const auto is_null = [](const char* name, auto* garbage, const auto& create) {

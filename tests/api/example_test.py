@@ -1,4 +1,4 @@
-"""Runs the C example on a small text and looks at what it leaves: example_test.py PROGRAM"""
+"""Runs the C example on a small text and checks its output files: example_test.py PROGRAM"""
 import json
 import os
 import struct

@@ -1,5 +1,5 @@
-// A host's floating-point mode - what it rounds to, what becomes of denormals, what traps - changes no bit, and is its own again
-// after every call.
+// The host's floating-point mode (rounding, denormals, traps) changes no bit, and is restored after every
+// call.
 #include <cfenv>
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace {
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #if defined(__x86_64__)
-uint32_t control() { return __builtin_ia32_stmxcsr() & 0xffc0; }   // without what has happened so far
+uint32_t control() { return __builtin_ia32_stmxcsr() & 0xffc0; }   // without the sticky exception flags
 void flush_to_zero() { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); }
 #else
 uint64_t control() {
@@ -22,7 +22,7 @@ uint64_t control() {
 void flush_to_zero() { asm volatile("msr fpcr, %0" : : "r"(control() | uint64_t{1} << 24)); }
 #endif
 
-// What a host may have set for its own ends.
+// Modes that a host may have set.
 struct Mode {
   const char* name;
   void (*set)();
@@ -34,7 +34,7 @@ const Mode modes[] = {{"flush to zero", flush_to_zero},
                          flush_to_zero();
                        }}};
 
-// Expects that the calling thread's mode is still the one that was set; then it is the default again.
+// Sets a mode, and checks at the end that the calling thread still has it. Then it restores the default.
 class HostMode {
  public:
   explicit HostMode(void (*set)()) {
@@ -55,9 +55,10 @@ class HostMode {
   int rounding_;
 };
 
-void (*mode_of_threads)();   // of the host's executor
+void (*mode_of_threads)();   // in the host's executor
 
-// Gradients so small that their squares, the second moments, are denormals. It leaves a mode of its own behind.
+// Makes gradients so small that their squares, the second moments, are denormal. Leaves the thread in another
+// mode.
 int32_t shrink(void* user, const stw_gradients* g) {
   for (uint64_t i = 0; i < g->count; ++i) g->data[i] *= 1e-18f;
   if (auto* set = *static_cast<void (**)()>(user)) set();
@@ -137,7 +138,8 @@ TEST_F(FloatMode, OfTheHostChangesNoBitAndComesBack) {
     for (const bool host_threads : {false, true}) EXPECT_EQ(outcome(mode.set, host_threads) == expected, true) << mode.name << ' ' << host_threads;
 }
 
-// What traps in the host does not in the library, and what the library does raises nothing in the host.
+// Traps that the host has enabled do not fire in the library, and the library raises no exception flag in the
+// host.
 TEST_F(FloatMode, TrapsAreTheHosts) {
   const HostMode host([] {
     std::feclearexcept(FE_ALL_EXCEPT);

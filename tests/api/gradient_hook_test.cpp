@@ -1,4 +1,4 @@
-// The gradient hook: two trainers that add up what they computed are one trainer of the joint batch.
+// The gradient hook: two trainers that sum their gradients equal one trainer of the joint batch.
 #include <algorithm>
 #include <array>
 #include <barrier>
@@ -9,7 +9,7 @@
 namespace stw::api_test {
 namespace {
 
-// Data parallelism in one process. Every rank adds up what all ranks gave, in the order of the ranks.
+// Data parallelism in one process. Every rank sums the gradients of all ranks, in the order of the ranks.
 struct Exchange {
   std::barrier<> barrier{2};
   std::array<std::vector<float>, 2> data;
@@ -36,13 +36,13 @@ struct Rank {
   }
 };
 
-// With a tiny epsilon, Adam turns any gradient near zero into a full step of either sign; 1e-3 keeps the update as
-// smooth in the gradient as the comparison needs.
+// With a tiny epsilon, Adam turns any gradient near zero into a full step of either sign. With 1e-3 the
+// update is as smooth in the gradient as the comparison needs.
 constexpr float smooth = 1e-3f;
 
 void compare(const std::string& config, int steps) {
   TokenBatch joint(8, 16), halves[2] = {TokenBatch(4, 16), TokenBatch(4, 16)};
-  // Ragged: the halves have different numbers of targets.
+  // The halves have different numbers of targets.
   for (size_t i = 0; i < 21; ++i) joint.targets[i] = -100;
   for (size_t h = 0; h < 2; ++h) {
     std::copy_n(joint.tokens.data() + h * 64, 64, halves[h].tokens.data());
@@ -119,7 +119,7 @@ TEST(GradientHook, ThatFailsLeavesEverythingAsItWas) {
   EXPECT_EQ(state_of(w), state_of(other));
 }
 
-// What the hook is shown are sums over targets: clearing them clears the update.
+// The hook sees sums over targets. Clearing them clears the update.
 TEST(GradientHook, SeesSumsAndMayChangeThem) {
   auto o = sized<stw_trainer_options>();
   o.set_mask = STW_SET_WEIGHT_DECAY;
@@ -140,7 +140,8 @@ TEST(GradientHook, SeesSumsAndMayChangeThem) {
   EXPECT_EQ(values_of(w), before);
 }
 
-// What the arena holds is then neither the last step's nor the next one's: nothing may compute with it, save or change it.
+// During the hook the arena holds neither the last step's state nor the next one's: no call may compute with
+// it, save or change it.
 TEST(GradientHook, IsNoPlaceToCompute) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));
@@ -213,7 +214,8 @@ TEST(GradientHook, IsNoPlaceToCompute) {
   EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
 }
 
-// A hook reads gradients in the arena: a budget that would move them to host memory is refused, and nothing has changed.
+// A hook reads gradients in the arena. A budget that would move them to host memory is refused, and nothing
+// has changed.
 TEST(GradientHook, ReplanningKeepsItsGradientsInPlace) {
   auto plan_of = plan_options();
   plan_of.host_bytes = uint64_t{1} << 30;
@@ -231,7 +233,8 @@ TEST(GradientHook, ReplanningKeepsItsGradientsInPlace) {
   EXPECT_EQ(plan, nullptr);
   step(w.trainer.get(), batch.batch());
   for (int s = 0; s < 2; ++s) {
-    must(stw_trainer_replan(other.trainer.get(), least, nullptr, &error), error);   // without a hook it goes on
+    // Without a hook it is accepted.
+    must(stw_trainer_replan(other.trainer.get(), least, nullptr, &error), error);
     step(other.trainer.get(), batch.batch());
   }
   EXPECT_EQ(values_of(w), values_of(other));

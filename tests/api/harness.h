@@ -1,5 +1,5 @@
-// What the tests of the C API share: handles that close themselves, small models, a text, and trainers made of them.
-// Like any host, the tests see stowage.h alone. What a test takes for granted throws with the library's message.
+// Shared by the tests of the C API: handles that close themselves, small models, a text, and trainers made
+// from them. Like any host, the tests use only stowage.h. A failed precondition throws the library's message.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ struct Closer {
 template <class T>
 using Handle = std::unique_ptr<T, Closer>;
 
-// Zero-filled plus size: all defaults.
+// Zero-filled, with struct_size set: all defaults.
 template <class T>
 T sized() {
   T t;
@@ -56,7 +56,7 @@ inline const std::string tiny_llama = R"({"architectures":["LlamaForCausalLM"],"
   "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,
   "intermediate_size":64,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":false})";
 
-// A classifier of three labels that tells two types of tokens apart.
+// A classifier with three labels and two token types.
 inline const std::string tiny_bert = R"({"architectures":["BertForSequenceClassification"],"model_type":"bert","vocab_size":256,
   "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":64,
   "hidden_dropout_prob":0.0,"attention_probs_dropout_prob":0.0,"id2label":{"0":"yes","1":"no","2":"maybe"}})";
@@ -98,7 +98,7 @@ inline stw_plan_info info_of(const stw_plan* plan) {
   return info;
 }
 
-// Everything a trainer needs, in the order of its making.
+// Everything that a trainer needs, in order of creation.
 struct World {
   Handle<stw_device> device;
   Handle<stw_model> model;
@@ -170,7 +170,7 @@ inline Handle<DLManagedTensorVersioned> view_of(stw_trainer* trainer, size_t ind
   });
 }
 
-// All values of one kind, tensor after tensor; fp32 trainers only.
+// All values of one kind, tensor after tensor; only for fp32 trainers.
 inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind = STW_TENSOR_PARAMETER) {
   std::vector<std::vector<float>> all;
   for (size_t i = 0; i < stw_model_tensor_count(w.model.get()); ++i) {
@@ -181,7 +181,7 @@ inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind =
   return all;
 }
 
-// What a step changes: equal exactly where every bit is.
+// The state that a step changes. Two are equal exactly if every bit is.
 struct State {
   std::vector<std::vector<float>> parameters, first, second;
   uint64_t step, batches, skipped;
@@ -193,7 +193,8 @@ inline State state_of(const World& w) {
           p.step, p.batches, p.skipped};
 }
 
-// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths, weights and what pairs need where there are any.
+// A host's batch: two int32 matrices, compact unless `strides` is set; lengths, weights and tensors for pairs
+// if they are not empty.
 class TokenBatch {
  public:
   TokenBatch(int64_t samples, int64_t length, uint32_t seed = 1) : shape_{samples, length} {

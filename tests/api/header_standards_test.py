@@ -1,5 +1,5 @@
-"""The public headers are clean in every standard that they claim, by every compiler that is there: header_standards_test.py INCLUDE SOURCES...
-A warning is a failure. The programs of header_test.cpp run, too, and say whether STW_INIT makes what it should."""
+"""The public headers compile without warnings in every standard that they claim, with every installed compiler:
+header_standards_test.py INCLUDE SOURCES... The programs of header_test.cpp also run, and return whether STW_INIT sets what it should."""
 import os
 import shutil
 import subprocess
@@ -27,7 +27,7 @@ class Standards(unittest.TestCase):
                 self.assertEqual(subprocess.run([program], check=False).returncode, 0, words)
 
     def test_another_dlpack_may_take_the_place_of_ours(self):
-        """Whichever comes first: it has the standard's include guard."""
+        """The first one counts: both have the standard's include guard."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "dlpack.h"), "w", encoding="utf-8") as file:
                 file.write("#ifndef DLPACK_DLPACK_H_\n#define DLPACK_DLPACK_H_\nstruct DLManagedTensorVersioned { int of_another; };\n#endif\n")

@@ -1,4 +1,5 @@
-/* stowage.h and stowage/dlpack.h compile alone, as C99 and C11 here, as C++98 to C++20 from header_test.cpp; and STW_INIT without a warning. */
+/* stowage.h and stowage/dlpack.h compile alone, as C99 and C11 here and as C++98 to C++20 in header_test.cpp.
+ * STW_INIT compiles without a warning. */
 #include "stowage.h"
 #include "stowage/dlpack.h"
 

@@ -1,4 +1,5 @@
-// stowage.h and stowage/dlpack.h compile alone as C++98 to C++20 (header_standards_test.py). Returns 0 where STW_INIT makes what it should.
+// stowage.h and stowage/dlpack.h compile alone as C++98 to C++20 (header_standards_test.py). Returns 0 if
+// STW_INIT sets what it should.
 #include "stowage.h"
 #include "stowage/dlpack.h"
 

@@ -1,4 +1,4 @@
-// What a host may supply - arena, allocator, threads, log - and that none of it changes a bit.
+// The arena, allocator, threads and log that a host may supply change no bit.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,7 +119,7 @@ TEST_F(Host, AllocatorIsCalledOnceForTheArena) {
   EXPECT_EQ(ledger.releases, 1);
 }
 
-// What is planned is what is allocated, and trains to the same bits, wherever on the frontier.
+// At every point of the frontier the trainer allocates the planned bytes, and trains to the same bits.
 TEST_F(Host, EveryPointOfTheFrontierAllocatesWhatItPlans) {
   const auto model = make_model(tiny_gpt2);
   auto o = plan_of();
@@ -152,7 +152,7 @@ TEST_F(Host, AllocatorThatFails) {
   EXPECT_EQ(std::string(error.message), "trainer: the arena needs " + std::to_string(error.bytes_needed) + " bytes, which the host's allocator refused");
   EXPECT_EQ(out, nullptr);
   EXPECT_EQ(ledger.releases, 0);
-  // Memory that is not aligned as asked is given back.
+  // Misaligned memory is given back.
   ledger.fail = false;
   ledger.crooked = true;
   EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error), STW_BAD_ARGUMENT);
@@ -164,7 +164,7 @@ TEST_F(Host, AllocatorThatFails) {
   EXPECT_EQ(stw_device_open(&half, &o, nullptr), STW_BAD_ARGUMENT) << "both or none";
 }
 
-#ifndef STW_SANITIZED   // sanitizers take address space themselves
+#ifndef STW_SANITIZED   // sanitizers reserve address space themselves
 TEST_F(Host, TheSystemRefusesWhatIsFree) {
   const auto device = open_device();
   const auto model = make_model(tiny_gpt2);
@@ -245,7 +245,7 @@ TEST_F(Host, AForkedChildOpensItsOwn) {
   EXPECT_EQ(trained(before), expected);
 }
 
-// Its threads are not there: without a check the child would wait for them for ever.
+// The child lacks the device's threads: without a check it would wait for them forever.
 TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
   World w(tiny_gpt2, plan_of());
   TokenBatch batch(5, 16);
@@ -270,7 +270,7 @@ TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
     refused(stw_device_query(w.device.get(), &info));
     stw_trainer* out = nullptr;
     refused(stw_trainer_create(&out, w.device.get(), w.model.get(), w.plan.get(), nullptr, nullptr));
-    w.trainer.reset();   // does nothing
+    w.trainer.reset();   // has no effect
     w.device.reset();
     _exit(wrong);
   }
@@ -304,7 +304,7 @@ TEST_F(Host, LogTellsOfSkippedSteps) {
     step(w.trainer.get(), batch.batch());
     ASSERT_EQ(std::count_if(lines.all.begin(), lines.all.end(), is_warning), level == STW_LOG_ERROR ? 0 : 1);
     for (const auto& [_, line] : lines.all) EXPECT_NE(line.find("skipped"), std::string::npos) << line;
-    // The polled twin tells the same.
+    // Polling returns the same messages.
     std::vector<std::pair<int32_t, std::string>> polled;
     auto message = sized<stw_log_message>();
     for (;;) {

@@ -1,5 +1,5 @@
-"""Installs the build into a folder of its own and builds the examples in C and C++ against it as a stranger would, through
-pkg-config and, after the folder was moved, through CMake: install_test.py MESON BUILD CC CXX PKG_CONFIG SOURCE CXX_SOURCE"""
+"""Installs the build into an empty folder and builds the examples in C and C++ against it, as a user would: through
+pkg-config and, after the folder was moved, through CMake. install_test.py MESON BUILD CC CXX PKG_CONFIG SOURCE CXX_SOURCE"""
 import os
 import re
 import shlex
@@ -10,7 +10,7 @@ import tempfile
 
 import example_test
 
-# A host of its own: a program for each target there is, and the headers alone.
+# A host project: a program for each target, and one that uses only the headers.
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.16)
 project(host C)
 find_package(stowage 0.1 CONFIG REQUIRED)
@@ -34,10 +34,10 @@ int tensors(DLManagedTensorVersioned *tensor) { return tensor->dl_tensor.ndim; }
 
 
 def check_cmake(prefix, source, cc, has):
-    """`has`: of "shared" and "static" what was installed."""
+    """`has`: the installed ones of "shared" and "static"."""
     configs = [os.path.join(folder, "stowageConfig.cmake") for folder, _, files in os.walk(prefix) if "stowageConfig.cmake" in files]
     assert len(configs) == 1, configs
-    # Its paths, where there is no CMake to follow them.
+    # Check its paths even where there is no CMake.
     with open(configs[0], encoding="utf-8") as file:
         config = file.read()
     assert prefix not in config, "CMake's package cannot be moved"
@@ -65,7 +65,8 @@ def check_cmake(prefix, source, cc, has):
         programs = [kind for kind in ("stowage", "static") if os.path.exists(os.path.join(folder, "build", "host_" + kind))]
         assert programs == ["stowage", *(["static"] if "static" in has else [])], programs
         for kind in programs:
-            example_test.check(os.path.join(folder, "build", "host_" + kind), dict(os.environ))   # which finds the library by its RUNPATH
+            # The program finds the library by its RUNPATH.
+            example_test.check(os.path.join(folder, "build", "host_" + kind), dict(os.environ))
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
             file.write(CMAKE_LISTS.replace("stowage 0.1", "stowage 7.0"))
         done = subprocess.run(configure, env=environment, capture_output=True, text=True, check=False)
@@ -73,7 +74,7 @@ def check_cmake(prefix, source, cc, has):
 
 
 def architecture_of(config):
-    """Of lib/x86_64-linux-gnu/cmake/…, where Debian has libraries; else nothing."""
+    """x86_64-linux-gnu for lib/x86_64-linux-gnu/cmake/…, Debian's library folder; otherwise empty."""
     parts = config.split(os.sep)
     at = parts.index("cmake")
     return parts[at - 1] if parts[at - 1] not in ("lib", "lib64") else ""
@@ -82,7 +83,7 @@ def architecture_of(config):
 def main():
     meson, build, cc, cxx, pkg_config, source, cxx_source = sys.argv[1:]
     with tempfile.TemporaryDirectory() as root:
-        # --no-rebuild: this runs inside of the build's own test run.
+        # --no-rebuild: this runs inside the build's own test run.
         subprocess.run([*shlex.split(meson), 'install', '-C', build, '--no-rebuild', '--quiet', '--destdir', root],
                        check=True, stdout=subprocess.DEVNULL)
         found = [folder for folder, _, files in os.walk(root) if 'stowage.pc' in files]
@@ -95,13 +96,14 @@ def main():
         programs = [os.path.join(root, 'train'), os.path.join(root, 'train_cpp')]
         strict = ['-Wall', '-Wextra', '-pedantic', '-Werror']
         subprocess.run([*shlex.split(cc), '-std=c99', *strict, source, '-o', programs[0], *flags], check=True)
-        # The installed header alone, not the one beside the source.
+        # Only the installed header, not the one next to the source.
         alone = shutil.copy(cxx_source, root)
         subprocess.run([*shlex.split(cxx), '-std=c++20', *strict, alone, '-o', programs[1], *flags], check=True)
         libraries = [flag[2:] for flag in flags if flag.startswith('-L')]
         assert libraries and {'libstowage.so.0', 'libstowage.a'} & set(os.listdir(libraries[0])), libraries
         command = os.path.join(os.path.dirname(include), 'bin', 'stowage')
-        if os.path.exists(command) and not include.endswith('/usr/include'):   # -Dtools=false; a distribution's
+        # Excludes -Dtools=false and a distribution's installation.
+        if os.path.exists(command) and not include.endswith('/usr/include'):
             subprocess.run([command, '--version'], check=True, stdout=subprocess.DEVNULL, env={})
         for program in programs:
             example_test.check(program, dict(os.environ, LD_LIBRARY_PATH=':'.join(libraries)))

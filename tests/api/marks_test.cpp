@@ -1,4 +1,4 @@
-// Prompts and answers: a file of marks says which tokens are learned, and where examples begin.
+// Prompts and answers: a file of marks gives the tokens that are targets, and the beginnings of examples.
 #include <cmath>
 
 #include "tests/api/harness.h"
@@ -6,7 +6,7 @@
 namespace stw::api_test {
 namespace {
 
-// Examples of 8 bytes, of which the last three are the answer.
+// Examples of 8 bytes; the last three are the answer.
 struct Files {
   TemporaryDirectory folder;
   std::string tokens = folder / "examples.txt", marks = folder / "marks";
@@ -56,7 +56,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   EXPECT_EQ(info.evaluation_tokens, 80u);
   EXPECT_EQ(info.training_samples, 45u);
   EXPECT_EQ(info.evaluation_samples, 5u);
-  // Five samples are there: more batches are not more of some.
+  // There are five samples: more batches do not repeat any.
   double all = 0;
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 20, &all, &error), error);
   EXPECT_EQ(all, loss);

@@ -1,5 +1,5 @@
-// Optimizers, precisions, groups of parameters and the safety net, through the C API: what is asked for is what happens,
-// and what contradicts itself is refused with the reason.
+// Optimizers, precisions, parameter groups, loss scaling and skipped steps through the C API: options take
+// effect, and contradictory ones are refused with the reason.
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
@@ -53,7 +53,8 @@ TEST(Optimizer, EachLearnsInEachPrecision) {
     }
 }
 
-// A float that is given is the number that was written, as the default is: torch.optim.AdamW's 1 - 0.999 is 1e-3, 1 - 0.999f misses it by 1.3e-5.
+// A float option means the decimal that was written, as the defaults do: torch.optim.AdamW's 1 - 0.999 is
+// 1e-3, while 1 - 0.999f is off by 1.3e-5.
 TEST(Optimizer, ADefaultThatIsGivenChangesNoBit) {
   TemporaryDirectory folder;
   for (const Rule& rule : rules) {
@@ -128,7 +129,7 @@ TEST(Optimizer, OnlySomeHave8BitStates) {
   plan_refusal(tiny_gpt2, o, STW_UNSUPPORTED);
 }
 
-// ---- gradients of 16 bits, updates inside the backward pass ------------------------------------------------------
+// ---- gradients of 16 bits, updates inside the backward pass ----------------------------------------------
 
 stw_trainer_options without_clipping() {
   auto o = sized<stw_trainer_options>();
@@ -203,7 +204,7 @@ TEST(GradientMemory, WhatContradictsItIsRefused) {
   options = without_clipping();
   options.outlier_limit = 6;
   EXPECT_TRUE(has(trainer_refusal(plan_of, options), "outliers"));
-  World(tiny_gpt2, plan_of);   // where nothing is said about clipping there is none
+  World(tiny_gpt2, plan_of);   // by default there is no clipping
   for (const bool fused : {true, false}) {
     plan_of = plan_options();
     plan_of.fused_update = fused;
@@ -248,7 +249,7 @@ TEST(Groups, FreezeAndAreKeptInThePlan) {
     changed += before[t] != after[t];
   }
   EXPECT_EQ(changed, 12u + 2);
-  // The plan's text knows the groups: it can be loaded without them.
+  // The plan's text includes the groups: it can be loaded without them.
   const std::string json = stw_plan_json(w.plan.get());
   const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) { return stw_plan_load(out, w.model.get(), json.data(), json.size(), e); });
   EXPECT_EQ(json, stw_plan_json(loaded.get()));
@@ -357,7 +358,7 @@ TEST(RunOptions, ASchedulesLongerThanTheRunIsRefused) {
   EXPECT_EQ(progress_of(w.trainer.get()).learning_rate, 2e-2);
 }
 
-// A smoothed loss is larger for a model that is sure; an evaluation tells the plain one.
+// A confident model has a larger smoothed loss. An evaluation reports the plain loss.
 TEST(LossTerms, AreOfTrainingAlone) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));
@@ -370,7 +371,8 @@ TEST(LossTerms, AreOfTrainingAlone) {
     must(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &plain[smooth], nullptr), sized<stw_error>());
   }
   EXPECT_EQ(plain[0], plain[1]);
-  EXPECT_NEAR(trained[1] - trained[0], 1e-2 * std::log(256) * std::log(256), 0.05);   // random logits: l is log 256
+  // Random logits: the log-partition is log 256.
+  EXPECT_NEAR(trained[1] - trained[0], 1e-2 * std::log(256) * std::log(256), 0.05);
 }
 
 TEST(Replan, GoesOnWithTheSameBits) {
@@ -398,7 +400,8 @@ TEST(Replan, GoesOnWithTheSameBits) {
   EXPECT_EQ(stw_trainer_replan(w.trainer.get(), least / 2, &plan, &error), STW_OVER_BUDGET);
   EXPECT_EQ(plan, nullptr);
   EXPECT_GT(error.bytes_needed, least / 2);
-  // 0 means what it means to stw_plan_create: all that the device has, which is more than a budget that no plan needs more of.
+  // 0 has the meaning that it has in stw_plan_create: all of the device's memory, which is more than any plan
+  // needs.
   must(stw_trainer_replan(w.trainer.get(), least, nullptr, &error), error);
   must(stw_trainer_replan(w.trainer.get(), 0, &plan, &error), error);
   auto roomy = o;

@@ -1,10 +1,10 @@
-// What every entry does with option structs of other ages, with NULL, and with values that make no sense.
+// Every entry with option structs of other versions, with NULL, and with invalid values.
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
 namespace {
 
-// Calls `create` with an options struct at the end of a longer, zeroed piece of memory whose size may be lied about.
+// An options struct at the start of a longer, zeroed piece of memory, so that struct_size may be wrong.
 template <class T>
 struct Aged {
   union {
@@ -14,7 +14,7 @@ struct Aged {
   Aged() { std::memset(bytes, 0, sizeof bytes); }
 };
 
-// `fill` sets what the entry requires; `create` gives the status and destroys what came.
+// `fill` sets the required fields. `create` returns the status and destroys the result.
 template <class T, class Fill, class Create>
 void check_sizes(const char* name, const Fill& fill, const Create& create) {
   SCOPED_TRACE(name);
@@ -115,7 +115,8 @@ TEST(Options, Sizes) {
   });
 }
 
-// An older host knows fewer fields: those it does not know are defaults, whatever lies behind its struct.
+// An older host has fewer fields. Fields that it does not have are defaults, whatever follows its struct in
+// memory.
 TEST(Options, OlderStructs) {
   const auto model = make_model(tiny_gpt2);
   auto o = plan_options();
@@ -132,7 +133,7 @@ TEST(Options, OlderStructs) {
   const Handle<stw_model> owner(out);
 }
 
-// Else a later library, which gives it a meaning, would do something else for the same program.
+// Otherwise a later library, which gives the field a meaning, would behave differently for the same program.
 TEST(Options, WhatIsReservedIsZero) {
   auto m = sized<stw_model_options>();
   m.source = "nano";
@@ -151,7 +152,7 @@ TEST(Options, WhatIsReservedIsZero) {
   EXPECT_EQ(stw_trainer_create(&trainer, device.get(), tiny.get(), plan, &t, nullptr), STW_BAD_ARGUMENT);
 }
 
-// Results fill as much as the host's struct holds, and not a byte more.
+// Results fill exactly the bytes of the host's struct.
 template <class T, class Query>
 void check_result(const char* name, const Query& query) {
   SCOPED_TRACE(name);
@@ -202,7 +203,7 @@ TEST(Options, Results) {
   EXPECT_EQ(stw_device_holder_at(w.device.get(), 0, &holder), STW_BAD_ARGUMENT) << "of a CPU's memory nobody is told";
 }
 
-// The zero of every field, but for those that are required, is a default.
+// Zero in every field, except required ones, is a default.
 TEST(Options, ZeroesAreDefaults) {
   const auto device = make<stw_device>([](stw_device** out, stw_error* e) { return stw_device_open(out, nullptr, e); });
   const auto model = make_model(tiny_gpt2);
@@ -212,7 +213,7 @@ TEST(Options, ZeroesAreDefaults) {
   stw_plan* out = nullptr;
   const stw_status status = stw_plan_create(&out, model.get(), &plan_of, &error);
   const Handle<stw_plan> plan(out);
-  // No budget was given: it is what this machine has.
+  // Without a budget it is this machine's memory.
   ASSERT_EQ(status, STW_OK) << error.message;
   auto machine = sized<stw_device_info>();
   ASSERT_EQ(stw_device_query(device.get(), &machine), STW_OK);
@@ -256,7 +257,7 @@ TEST(Options, UnknownBitsOfMasksAreRefused) {
   EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &r, nullptr), STW_BAD_ARGUMENT);
 }
 
-// A value that somebody has given is never passed over: the bit is there for zeros alone.
+// A non-zero value is never ignored: the mask bit is only for zeros.
 TEST(Options, ValuesNeedNoBitButZerosDo) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(1000));
@@ -364,7 +365,7 @@ TEST(Options, NullEverywhere) {
   EXPECT_EQ(stw_plan_report(nullptr), nullptr);
 }
 
-// Nor what lies right behind the last one of a list.
+// The index after the last one of a list is refused too.
 TEST(Options, TheIndexThatIsOneTooManyIsRefused) {
   const World w(tiny_gpt2, plan_options());
   const size_t count = stw_model_tensor_count(w.model.get());

@@ -1,4 +1,4 @@
-// stw_pack: what it answers, and what it leaves alone when it fails.
+// stw_pack: its answers, and its outputs after a failure.
 #include <climits>
 
 #include "tests/api/harness.h"
@@ -8,7 +8,7 @@ namespace {
 
 using Lifetimes = std::vector<stw_buffer_lifetime>;
 
-// At most 7 bytes are alive at once, and no placement takes less than 8.
+// At most 7 bytes are alive at once, but every placement takes at least 8.
 const Lifetimes out_of_reach{{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
 
 struct Answer {
@@ -103,7 +103,7 @@ TEST(Pack, Constraints) {
   EXPECT_EQ(result.answer, static_cast<uint32_t>(STW_PACK_OPTIMAL));
   EXPECT_EQ(result.height, 69u);
   EXPECT_EQ(offsets, (std::vector<uint64_t>{16, 0, 64, 0}));
-  // A program that was made when there were none.
+  // A program built before this field existed.
   o.struct_size = 24;
   ASSERT_EQ(stw_pack(offsets.data(), lifetimes.data(), 4, &o, &result, nullptr), STW_OK);
   EXPECT_EQ(result.height, 24u);

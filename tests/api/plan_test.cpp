@@ -1,4 +1,4 @@
-// What a plan says is true, adds up, survives its text form, and obeys the budget.
+// A plan's figures are true and add up, survive its text form, and obey the budget.
 #include <map>
 #include <thread>
 
@@ -129,7 +129,7 @@ TEST(Plan, IsDeterministicAndSurvivesItsText) {
   EXPECT_EQ(stw_plan_verify(loaded.get(), nullptr), STW_OK);
 
   EXPECT_EQ(load(other.get(), json).first, STW_CORRUPT);
-  // Every digit that is edited is found, wherever it stands.
+  // Every edited digit is found, wherever it is.
   size_t edits = 0;
   for (size_t i = 0; i < json.size(); i += 1 + json.size() / 400) {
     const size_t digit = json.find_first_of("0123456789", i);
@@ -137,7 +137,7 @@ TEST(Plan, IsDeterministicAndSurvivesItsText) {
     std::string edited = json;
     edited[digit] = edited[digit] == '9' ? '8' : static_cast<char>(edited[digit] + 1);
     const auto [refused, same] = load(model.get(), edited);
-    // The 18th digit of a double is no edit.
+    // A change of a double's 18th digit is no edit.
     if (same) {
       EXPECT_EQ(json, stw_plan_json(same.get())) << " at " << digit << ": " << json.substr(digit, 40);
     } else {
@@ -244,8 +244,9 @@ TEST(Plan, PicturesOfOnePlanFromSeveralThreads) {
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
-// The budget is monotone: tighter never raises the peak, looser never slows the plan, and the minimum is one number.
-// Where the state format is open, 32-bit states come in as soon as they cost less than a tenth of the speed.
+// Budgets are monotone: a tighter one never raises the peak, a looser one never slows the plan, and the
+// minimum is one number. With automatic state bits, 32-bit states are chosen as soon as they cost less than a
+// tenth of the speed.
 TEST(Plan, BudgetsAreMonotone) {
   for (const std::string& config : {std::string("nano"), small_llama})
     for (const uint32_t bits : {STW_STATES_32, STW_STATES_8, STW_STATES_AUTO}) {
@@ -285,7 +286,7 @@ TEST(Plan, FrontierIsWhatBudgetsGet) {
   auto o = plan_options(12, 64);
   o.state_bits = STW_STATES_32;
   const auto plan = make_plan(model.get(), o);
-  // Also into longer structs than the library knows, whose tail becomes 0.
+  // Longer structs than the library knows get zeros after the known fields.
   struct Longer { stw_frontier_point point; uint64_t more; };
   std::vector<Longer> points(16, Longer{{}, 7});
   points[0].point.struct_size = sizeof(Longer);
@@ -379,9 +380,9 @@ TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
       EXPECT_TRUE(entry.blocks > 0 || entry.outside_blocks);
       sum += entry.bytes;
     }
-    EXPECT_LE(sum, info.host);   // that is with alignment
+    EXPECT_LE(sum, info.host);   // host includes alignment
     EXPECT_EQ(sum > 0, host > 0);
-    // The text alone is the plan.
+    // The text alone is the whole plan.
     stw_plan* read = nullptr;
     const char* json = stw_plan_json(plan.get());
     ASSERT_EQ(stw_plan_load(&read, model.get(), json, std::strlen(json), nullptr), STW_OK);
@@ -396,7 +397,7 @@ TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
   EXPECT_EQ(stw_plan_offload_at(nullptr, 0, nullptr), STW_BAD_ARGUMENT);
 }
 
-// A tighter budget never raises the peak, a looser one never slows the plan; the bound holds.
+// A tighter budget never raises the peak, a looser one never slows the plan, and the bound holds.
 TEST(Plan, OffloadKeepsTheOrderOfBudgets) {
   const auto model = make_model(small_llama);
   for (const char* device : {"cpu", "rtx4060"}) {

@@ -1,4 +1,4 @@
-// Preferences through the C API: pairs as batches and as files, references, and what is refused.
+// Preferences through the C API: pairs as batches and as files, references, and refusals.
 #include <cmath>
 
 #include "tests/api/harness.h"
@@ -12,7 +12,7 @@ stw_plan_options with_preference(uint32_t preference) {
   return o;
 }
 
-// Samples of two documents of 8 tokens, of which the last six have targets.
+// Samples of two documents of 8 tokens each; the last six tokens have targets.
 TokenBatch pairs(uint32_t seed = 1) {
   TokenBatch batch(4, 16, seed);
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
@@ -49,7 +49,8 @@ TEST(Preference, OfAModelAgainstItselfIsLogTwoAndFalls) {
   EXPECT_GT(gained[0], gained[1] + 4);
 }
 
-// Two trainers of one batch each, with a hook that adds up: here one that has seen its batch twice.
+// Two trainers with one batch each and a hook that sums: here simulated by one trainer that counts its batch
+// twice.
 TEST(Preference, AHookThatAddsUpCountsPairsToo) {
   auto options = sized<stw_trainer_options>();
   options.gradient_hook = [](void*, const stw_gradients* g) -> int32_t {
@@ -77,7 +78,7 @@ TEST(Preference, LogProbabilitiesLieBesideTargetsOrLabels) {
   for (size_t i = 0; i < 64; ++i) targets.targets[i] = i % 8 == 7 ? -100 : targets.tokens[i + 1];
   const std::vector<float> of_targets = log_probabilities(world.trainer.get(), targets.batch()), of_labels = log_probabilities(world.trainer.get(), labels.batch());
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(of_labels[i], i % 8 == 0 ? 0 : of_targets[i - 1]) << i;
-  // Their mean is what a step would lose.
+  // Their mean is the loss of a step.
   double sum = 0;
   for (const float x : of_targets) sum -= static_cast<double>(x);
   EXPECT_NEAR(step(world.trainer.get(), targets.batch()).loss, sum / 56, 1e-6);
@@ -92,13 +93,13 @@ TEST(Preference, LogProbabilitiesLieBesideTargetsOrLabels) {
   EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), all, 64, &error), STW_UNSUPPORTED);
 }
 
-// Of the last of four samples, after three that were fine.
+// The last of four samples fails, after three that succeeded.
 TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
   auto plan = plan_options();
   plan.micro_batch = 1;
   const World world(tiny_llama, plan);
   stw_trainer* const t = world.trainer.get();
-  const auto view = view_of(t, 0);   // the embedding, whose rows are of tokens
+  const auto view = view_of(t, 0);   // the embedding; its rows belong to tokens
   static_cast<float*>(view->dl_tensor.data)[255 * 32] = NAN;
   TokenBatch batch(4, 16);
   std::vector<float> out(64, 9);
@@ -146,7 +147,7 @@ TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
   o.inputs = STW_INPUT_WEIGHTS;
   EXPECT_NE(refused(o).find("weights"), std::string::npos);
   EXPECT_NE(refused(with_preference(5)).find("unknown preference"), std::string::npos);
-  // A plan of another preference, and a checkpoint.
+  // A plan of another preference, and a checkpoint of one.
   TemporaryDirectory folder;
   const std::string path = folder / "checkpoint";
   const World dpo(tiny_llama, with_preference(STW_PREFERENCE_DPO)), ipo(tiny_llama, with_preference(STW_PREFERENCE_IPO)), none(tiny_llama, plan_options());
@@ -181,7 +182,7 @@ TEST(Preference, SettingsThatAreNotForItAreRefused) {
   EXPECT_NE(refused(STW_PREFERENCE_IPO, [](auto& o) { o.label_smoothing = 0.1f; }), "");
 }
 
-// 80 documents of 8 bytes, chosen and rejected in turn, of which the last three are the answer.
+// 80 documents of 8 bytes, alternately chosen and rejected; the last three bytes are the answer.
 struct PairFiles {
   TemporaryDirectory folder;
   std::string tokens = folder / "pairs.txt", marks = folder / "marks", reference = folder / "reference";
@@ -213,20 +214,21 @@ TEST(Preference, ARunOverPairsIsAgainstTheReferenceThatWasWrittenBefore) {
   const auto dataset = open_dataset(o);
   auto info = sized<stw_dataset_info>();
   EXPECT_EQ(stw_dataset_query(dataset.get(), &info), STW_OK);
-  EXPECT_EQ(info.training_samples + info.evaluation_samples, 40u);   // a pair each
+  EXPECT_EQ(info.training_samples + info.evaluation_samples, 40u);   // one pair each
   EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, 40u);
   EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, 40u);
   double loss = 0;
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 100, &loss, &error), error);
   EXPECT_NEAR(loss, std::log(2), 1e-6);
-  EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, info.evaluation_samples);   // each once, however many were asked for
+  // Each once, however many batches were asked for.
+  EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, info.evaluation_samples);
   EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, info.evaluation_samples);
   run(world.trainer.get(), dataset.get(), 20);
   EXPECT_LT(progress_of(world.trainer.get()).loss, loss);
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 100, &loss, &error), error);
   const double accuracy = progress_of(world.trainer.get()).evaluation_accuracy;
   EXPECT_TRUE(accuracy > 0 && accuracy <= 1) << accuracy;
-  // Its trainer need not be the one that trains, nor of the same preference.
+  // Another trainer may write the reference, also one with another preference.
   const World other(tiny_llama, with_preference(STW_PREFERENCE_SIMPO));
   const std::string again = files.folder / "again";
   must(stw_trainer_write_reference(other.trainer.get(), bare.get(), again.c_str(), &error), error);

@@ -1,10 +1,10 @@
-// Seeds: what is unset is 1337, and 0 is a seed like any other where its bit says so.
+// Seeds: the default is 1337, and with its mask bit 0 is a seed like any other.
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
 namespace {
 
-// What a run leaves with a seed: `mask` 0 or the bit of the field.
+// The result of a run with a seed. `mask`: 0 or the field's bit.
 using Made = std::vector<std::vector<float>>;
 
 std::string dropping_gpt2() {

@@ -1,4 +1,4 @@
-// Steps over a host's own batches: DLPack tensors of every legal form, and what is refused.
+// Steps on a host's own batches: DLPack tensors of every legal form, and refusals.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -15,7 +15,7 @@ stw_plan_options plan_of(uint64_t micro_batch = 0) {
   return o;
 }
 
-// The state after two steps over a batch.
+// The state after two steps on a batch.
 State trained(TokenBatch& batch, uint64_t micro_batch = 3) {
   World w(tiny_gpt2, plan_of(micro_batch));
   for (int i = 0; i < 2; ++i) {
@@ -36,7 +36,7 @@ TEST(Step, MicroBatchesGiveTheSameBits) {
 TEST(Step, StridedTensorsAreReadAsTheyLie) {
   TokenBatch compact(4, 16);
   const State expected = trained(compact);
-  // Transposed storage with an offset: element (s, t) lies at 3 + s + 4 t.
+  // Transposed storage with an offset: element (s, t) is at 3 + s + 4 t.
   TokenBatch strided = compact;
   for (auto* values : {&strided.tokens, &strided.targets}) {
     std::vector<int32_t> moved(3 + values->size(), -7);
@@ -73,7 +73,7 @@ TEST(Step, LabelsAreShiftedByTheLibrary) {
   EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts what is left after the shift";
 }
 
-// A weight stands beside the label whose loss it scales, wherever the library takes that label to.
+// A weight belongs to the label at the same index, wherever the library moves that label.
 TEST(Step, WeightsAreShiftedWithTheirLabels) {
   TokenBatch labels(4, 16), targets(4, 16);
   labels.second = "labels";
@@ -97,7 +97,7 @@ TEST(Step, WeightsAreShiftedWithTheirLabels) {
   EXPECT_EQ(states[0], states[1]);
 }
 
-// Whatever lies past a length, ids that no vocabulary has included, is as if it were not there.
+// Tokens past the length are ignored, even ids outside of the vocabulary.
 TEST(Step, LengthsEndSamples) {
   const std::vector<int32_t> lengths = {16, 5, 0, 1};
   for (const char* second : {"targets", "labels"}) {
@@ -165,7 +165,7 @@ TEST(Step, WithoutTargetsIsSkipped) {
   before.batches += 1;
   before.skipped += 1;
   EXPECT_EQ(state_of(w), before);
-  // And the next step is the one that would have come anyway.
+  // The next step is the same as without the skipped one.
   World other(tiny_gpt2, plan_of(3));
   step(other.trainer.get(), batch.batch());
   step(other.trainer.get(), batch.batch());
@@ -249,7 +249,7 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("negative dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = -1; });
   EXPECT_EQ(refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; }), "batch: targets: the shape is NULL");
   refused("data", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.data = nullptr; });
-  // In the middle of a number: some processors cannot read it there.
+  // Misaligned numbers, which some processors cannot read.
   refused("alignment", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.byte_offset = 2; });
   for (const auto& bad : {std::vector<int64_t>{5, 16}, {4, 17}, {0, 16}, {4, 0}, {-1, 16}, {INT64_MAX, 16}}) {
     static int64_t shape[2];
@@ -261,7 +261,7 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
-  // Finite, but not in fp32, or not once it is multiplied.
+  // Finite, but not in fp32, or not after a multiplication.
   for (const double rate : {1e39, 1e300, 1e38, 1.0000001e6}) {
     const std::string said = refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });
     EXPECT_NE(said.find("learning_rate"), std::string::npos) << said;
@@ -269,7 +269,7 @@ TEST(Step, RefusesWhatIsNoBatch) {
   EXPECT_EQ(state_of(w), before);
 }
 
-// A text of one window: every sample of every batch is this one, so a host can make the same batches itself.
+// A text of one window: every sample of every batch is the same, so that a host can make the same batches.
 TEST(Step, EqualsARunOverTheSameWindows) {
   TemporaryDirectory folder;
   const std::string text = "abcdefghi";
@@ -332,7 +332,7 @@ TEST(Step, TensorsComeAndGo) {
   EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
 }
 
-// Sums over the targets, with the scale that a hook would be told.
+// Sums over the targets, with the scale that a hook would receive.
 TEST(Step, GradientsOfTheLastStepAreThere) {
   for (uint32_t precision : {STW_PRECISION_FP32, STW_PRECISION_BF16, STW_PRECISION_FP16}) {
     auto o = plan_of();
@@ -366,7 +366,7 @@ TEST(Step, Generates) {
   o.out = again;
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   EXPECT_EQ(std::memcmp(out, again, sizeof out), 0);
-  o.top_p = 1e-9;   // of one token, as at temperature 0
+  o.top_p = 1e-9;   // leaves one token, like temperature 0
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   o.top_p = o.temperature = 0;
   int32_t coldest[13];
@@ -380,7 +380,7 @@ TEST(Step, Generates) {
   o.top_p = 0;
   o.temperature = 0.9;
   o.out = again;
-  // The first of the tokens that end it is the last one.
+  // Generation ends with the first stop token.
   const int32_t stop[] = {999, out[5], out[9]};
   o.stop = stop;
   o.stop_count = 3;
@@ -393,7 +393,7 @@ TEST(Step, Generates) {
   EXPECT_EQ(again[count], -1);
   o.stop = nullptr;
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
-  // A host that was built before there were any: what lies behind its struct is not read.
+  // A host that was built before this field existed: memory after its struct is not read.
   o.struct_size = offsetof(stw_generate_options, stop);
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   EXPECT_EQ(count, 13u);
@@ -412,14 +412,15 @@ TEST(Step, Generates) {
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
   o.temperature = 0;
   o.prompt = prompt;
-  static_cast<float*>(view_of(w.trainer.get(), 0)->dl_tensor.data)[0] = NAN;   // of the table that makes the logits
+  // In the table that makes the logits.
+  static_cast<float*>(view_of(w.trainer.get(), 0)->dl_tensor.data)[0] = NAN;
   stw_trainer_cancel(w.trainer.get());
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_CANCELLED);
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_NON_FINITE);
-  EXPECT_EQ(count, 13u);   // of the last time that it could
+  EXPECT_EQ(count, 13u);   // from the last call that succeeded
 }
 
-// The largest rate and decay, times the largest factor of a group: parameters far from where they were, but numbers.
+// The largest rate and decay, times the largest factor of a group: parameters move far, but stay finite.
 TEST(Step, TheLargestRatesStayFinite) {
   auto group = sized<stw_parameter_group>();
   group.set_mask = STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY;

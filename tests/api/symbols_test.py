@@ -1,4 +1,4 @@
-"""The shared library shows the symbols of symbols.txt and no others, and needs nothing but the C and C++ runtime.
+"""The shared library exports exactly the symbols of symbols.txt, and needs only the C and C++ runtime.
 
 symbols_test.py NM READELF LIBRARY SYMBOLS HEADER
 """

@@ -1,4 +1,5 @@
-// Models that give every token a label, through the C API: batches, a dataset, and the logits of all tokens of texts.
+// Models that give every token a label, through the C API: batches, a dataset, and the logits of all tokens
+// of texts.
 #include <algorithm>
 
 #include "tests/api/harness.h"
@@ -32,7 +33,7 @@ struct TokenLabels {
   }
 };
 
-// A token's label follows from the token.
+// A token's label depends on the token.
 struct TaggedSamples {
   int64_t shape[2] = {4, 16};
   std::vector<int32_t> tokens, labels;
@@ -157,7 +158,7 @@ TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {
   ASSERT_EQ(stw_model_query(again.get(), &info), STW_OK);
   EXPECT_EQ(info.task, uint32_t{STW_TASK_TOKEN_LABEL});
   stw_dataset* none = nullptr;
-  o.task = STW_TASK_LABEL;   // a label for each document, of which there are fewer
+  o.task = STW_TASK_LABEL;   // a label for each document; there are fewer documents than labels
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_CORRUPT);
   o.task = 7;
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);

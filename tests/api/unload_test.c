@@ -1,4 +1,4 @@
-/* A host that loads the library, uses it and unloads it, three times: nothing of it stays, neither code nor threads. */
+/* A host loads the library, uses it and unloads it, three times. Neither code nor threads remain. */
 #define _GNU_SOURCE
 #include "stowage.h"
 
@@ -25,7 +25,7 @@ static void must(stw_status status, const stw_error *error) {
   exit(1);
 }
 
-/* Whether a line of a file of /proc has the text in it. */
+/* Whether a line of a file in /proc contains the text. */
 static int has_line(const char *path, const char *text) {
   char line[4096];
   int found = 0;
@@ -77,7 +77,7 @@ int main(int count, char **words) {
       return 1;
     }
     use();
-    if (!has_line("/proc/self/maps", "libstowage")) return 3;   /* or the check below could not fail */
+    if (!has_line("/proc/self/maps", "libstowage")) return 3;   /* otherwise the check below could not fail */
     if (dlclose(library) != 0) return 1;
     if (has_line("/proc/self/maps", "libstowage")) {
       fprintf(stderr, "the library is still there\n");

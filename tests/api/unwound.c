@@ -1,4 +1,4 @@
-/* A host's thread in C, which can be unwound through an entry. */
+/* A host's thread in C, which may be unwound through an entry of the library. */
 #include "stowage.h"
 
 struct run_in_c {

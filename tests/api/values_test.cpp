@@ -37,7 +37,7 @@ DLManagedTensorVersioned host_tensor(std::vector<T>& data, std::vector<int64_t>&
   return t;
 }
 
-// Four samples, the last one without values.
+// Four samples; the last one has no values.
 struct ValueSamples {
   std::vector<int64_t> shape{4, 16}, shape_of_lengths{4}, shape_of_values;
   std::vector<int32_t> tokens, lengths{16, 3, 9, 1};
@@ -58,7 +58,7 @@ struct ValueSamples {
     return status;
   }
   stw_status step(stw_trainer* trainer, stw_step_result* result, stw_error* error) { return step(trainer, "labels", values, result, error); }
-  // The outputs of samples' texts.
+  // The outputs for the samples' texts.
   std::vector<float> outputs(stw_trainer* trainer, size_t width) {
     std::vector<float> all;
     stw_error error = sized<stw_error>();

@@ -1,4 +1,4 @@
-// Watches: what they tell of every kind of long call, and that a cancel leaves what it should.
+// Watches: their notifications for every kind of long call, and the state after a cancel.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -19,11 +19,11 @@ struct WatchCloser {
 
 namespace {
 
-// Is told of every piece, and cancels at one of them.
+// Records every notification, and cancels at one of them.
 struct Watcher {
   std::vector<stw_watch_info> told;
-  size_t cancel_at = SIZE_MAX;   // the index of what is told
-  std::function<void()> then;    // called each time
+  size_t cancel_at = SIZE_MAX;   // index of a notification
+  std::function<void()> then;    // called at each notification
   std::unique_ptr<stw_watch, WatchCloser> watch;
 
   Watcher() {
@@ -79,7 +79,8 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
   step(other.trainer.get(), batch.batch());
   const State after = state_of(other);
 
-  std::map<uint64_t, uint64_t> counted;   // micro-steps, as the trainer tells, by those that the watch tells
+  // micro-steps reported by the trainer, by those reported by the watch
+  std::map<uint64_t, uint64_t> counted;
   watcher.forget();
   watcher.then = [&] { counted[watcher.told.back().done] = progress_of(w.trainer.get()).micro_steps_done; };
   step(w.trainer.get(), batch.batch());
@@ -99,7 +100,8 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
   EXPECT_EQ(watcher.now().work, uint32_t{STW_WORK_NONE});
   watcher.then = nullptr;
 
-  // A cancel at any place before the update leaves every bit, and the step that is made then has the bits of one that was never cancelled.
+  // A cancel at any point before the update changes no bit. The step made afterwards has the bits of an
+  // uncancelled one.
   const size_t places = watcher.told.size();
   ASSERT_GT(places, 100u);
   size_t cancelled = 0, finished = 0;
@@ -124,7 +126,7 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
   EXPECT_LE(finished, 2u);
 }
 
-// What comes too late for a step stops the next call, once; a callback's answer does not.
+// A cancel that comes too late for a step stops the next call, once. A callback's answer does not.
 TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   const auto o = trainer_options();
   World w(tiny_gpt2, plan_of_watch(), &o);
@@ -143,7 +145,7 @@ TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
 }
 
-// Parameters change in the middle of the backward pass: from there on a step goes to its end.
+// Parameters change in the middle of the backward pass. From there on a step runs to its end.
 TEST_F(Watching, AFusedUpdateIsUndoneOrFinished) {
   auto plan = plan_options(4);
   plan.fused_update = 1;
@@ -197,10 +199,10 @@ TEST_F(Watching, PlanningCreationAndOpeningEndWithoutAnObject) {
       {open, STW_WORK_OPEN_DATASET, "dataset: its opening was cancelled"}, {create_trainer, STW_WORK_CREATE_TRAINER, "trainer: its creation was cancelled"}};
   for (const auto& [call, work, message] : calls) {
     stw_error error = sized<stw_error>();
-    stw_watch_cancel(watcher.get());   // where nothing is under way, the next call
+    stw_watch_cancel(watcher.get());   // with no call under way: stops the next one
     EXPECT_EQ(call(&error), STW_CANCELLED);
     EXPECT_STREQ(error.message, message);
-    watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);   // of a search that is so short little is told
+    watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);   // short searches notify rarely
     if (work != STW_WORK_PLAN) {
       EXPECT_EQ(call(&error), STW_CANCELLED);
       ASSERT_EQ(watcher.told.size(), 4u);
@@ -237,12 +239,14 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
   const std::string path = folder / "checkpoint";
   stw_watch_cancel(watcher.get());
   stw_trainer_cancel(w.trainer.get());
-  ASSERT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);   // a host that was told to end saves first
+  // A host that was asked to end saves first.
+  ASSERT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);
   ASSERT_EQ(stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), nullptr), STW_OK);
   ASSERT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_OK);
   const State saved = state_of(w);
   double loss = 0;
-  EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_CANCELLED);   // both cancels at once
+  // Both cancels at once.
+  EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_CANCELLED);
   EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
 
   run(w.trainer.get(), dataset.get(), 2);
@@ -260,7 +264,7 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
     EXPECT_EQ(state_of(w), later);
     EXPECT_EQ(file_bytes(path), old_checkpoint);
     EXPECT_EQ(file_bytes(weights), old_weights);
-    EXPECT_EQ(folder.entries(), 4u);   // no temporary one: text, checkpoint, weights, config
+    EXPECT_EQ(folder.entries(), 4u);   // no temporary file: text, checkpoint, weights, config
   }
   watcher.forget();
   EXPECT_EQ(restore(), STW_OK);
@@ -268,7 +272,7 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
   EXPECT_EQ(watcher.now().done, watcher.now().total);
 }
 
-// Adapters are added on the way. What a cancel ends leaves the folder as it was.
+// Export adds adapters to the weights. A cancel leaves the folder as it was.
 TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled) {
   const std::string tuned = folder / "tuned", merged = folder / "merged";
   auto o = sized<stw_model_options>();
@@ -281,7 +285,7 @@ TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled)
   const auto export_to = [&](const std::string& to, stw_watch* watch) { return stw_model_export_watched(model.get(), to.c_str(), watch, nullptr); };
   ASSERT_EQ(export_to(tuned, nullptr), STW_OK);
 
-  stw_watch_cancel(watcher.get());   // from before: as of a trainer's
+  stw_watch_cancel(watcher.get());   // an earlier cancel: as in a trainer's export
   ASSERT_EQ(export_to(merged, watcher.get()), STW_OK);
   ASSERT_GT(watcher.told.size(), 4u);
   const uint64_t bytes = 4 * base.parameters;
@@ -326,7 +330,7 @@ TEST_F(Watching, AFrontierAndThePageWithOneAreCancelled) {
     EXPECT_STREQ(error.message, "plan: cancelled");
     EXPECT_EQ(watcher.told.size(), 1u);
     watcher.forget();
-    stw_watch_cancel(watcher.get());   // where nothing is under way, the next call
+    stw_watch_cancel(watcher.get());   // with no call under way: stops the next one
     EXPECT_EQ(call(nullptr), STW_CANCELLED);
     EXPECT_EQ(count, 77u);
     EXPECT_EQ(needed, 77u);
@@ -354,7 +358,7 @@ TEST_F(Watching, ACallbackMayNotUseTheTrainerThatIsAtWork) {
     EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_BAD_STATE);
     EXPECT_EQ(stw_trainer_save(w.trainer.get(), other.c_str(), nullptr), STW_BAD_STATE);
     EXPECT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_BAD_STATE);
-    // Of another one it may, and a cancel of its own call does not reach there.
+    // Other handles may be used, and a cancel of this call does not reach their calls.
     EXPECT_EQ(make_plan(w.model.get(), plan_of_watch()) != nullptr, true);
   };
   watcher.forget(2);
@@ -397,7 +401,7 @@ TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
     o.progress_user = user;
     o.progress = [](void* self, const stw_progress*) -> int32_t {
       static_cast<Run*>(self)->begun = true;
-      const timespec nap{0, 1000000};   // a cancellation point, if one was allowed there
+      const timespec nap{0, 1000000};   // a cancellation point, if cancellation were enabled there
       nanosleep(&nap, nullptr);
       return 0;
     };
@@ -440,7 +444,7 @@ TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
   EXPECT_EQ(state_of(w), state_of(other));
 }
 
-#ifndef STW_SANITIZED   // frames are larger then
+#ifndef STW_SANITIZED   // sanitizers make frames larger
 TEST_F(Watching, AThreadWithASmallStackIsEnough) {
   struct All {
     std::string folder;
@@ -501,7 +505,7 @@ TEST_F(Watching, WrongOptionsAreRefused) {
   EXPECT_EQ(stw_watch_query(watcher.get(), nullptr), STW_BAD_ARGUMENT);
   stw_watch_cancel(nullptr);
   stw_watch_destroy(nullptr);
-  // By default short calls are not told of.
+  // By default short calls send no notification.
   ASSERT_EQ(stw_watch_create(&out, nullptr, nullptr), STW_OK);
   stw_watch_destroy(out);
 }

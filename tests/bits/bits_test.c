@@ -1,8 +1,8 @@
-/* Trains small models for a few steps and compares every byte of what they became, and of their losses, with digests that
- * were made once: the same on every compiler, C library, instruction set and processor (contract E4). A change of a kernel
- * that changes bits on purpose prints the new digests; put them below and say in NEWS.md that bits have changed.
+/* Trains small models for a few steps, and compares every byte of the results and of their losses with frozen digests.
+ * Compilers, C libraries, instruction sets and processors must not change them (contract E4). If a kernel changes bits
+ * on purpose, the test prints the new digests; put them below and say in NEWS.md that bits have changed.
  *
- * Uses nothing but the C API, so that it also runs cross-compiled under an emulator: tests/bits/aarch64.ini. */
+ * Uses only the C API, so that it also runs cross-compiled under an emulator: tests/bits/aarch64.ini. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const char gemma3[] =
 static const struct {
   const char *name, *config;
   uint64_t digest;
-  uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
+  uint32_t precision, state_bits, optimizer, document_end;   /* document_end 0: no documents */
   uint32_t master, gradients, fused_update, adapter_rank, quantize, quantize_embeddings, preference;
 } cases[] = {
   {"gpt2 fp32, 32-bit states", gpt2, 0xf1b794ec9a1ad80fu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
@@ -196,7 +196,7 @@ int main(int argc, char **argv) {
     fputc((int)(random >> 24) & (int)(random >> 16) & 255, text);
   }
   if (fclose(text)) { perror(path); return 1; }
-  /* Documents of 12 and 8 tokens, of which the first three are a prompt. */
+  /* Documents of 12 and 8 tokens; the first three tokens are a prompt. */
   snprintf(path, sizeof path, "%s/marks", argv[1]);
   if (!(marks = fopen(path, "wb"))) { perror(path); return 1; }
   for (i = 0; i < 5000; ++i) fputc(i % 20 == 0 || i % 20 == 12 ? STW_MARK_BEGIN : i % 20 < 3 || (i % 20 > 12 && i % 20 < 15) ? 0 : STW_MARK_TARGET, marks);

@@ -1,4 +1,4 @@
-// What tests of the CUDA device share, on the emulated machine and on a real one.
+// Shared by tests of the CUDA device, on the emulated machine and on a real one.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class CudaDeviceTest : public testing::Test {
     r.precision = Precision::bf16;
     return r;
   }
-  // What `steps` steps leave behind, as a checkpoint's bytes.
+  // The checkpoint's bytes after `steps` steps.
   std::string run(Trainer& trainer, uint64_t first, uint64_t steps) {
     for (uint64_t step = first; step < first + steps; ++step) {
       GlobalBatch batch = random_batch(step, device_batch, device_sequence);
@@ -46,7 +46,7 @@ class CudaDeviceTest : public testing::Test {
     }
     return saved(trainer);
   }
-  // The same as tensors: a checkpoint also says which kernels it is of.
+  // The same as tensors: a checkpoint also depends on the kernels.
   State state_after(const std::shared_ptr<const Planned>& planned, uint64_t steps) {
     OpenTrainer trainer(model_, planned, {}, cuda_device());
     run(*trainer, 0, steps);

@@ -1,6 +1,6 @@
-// Whole training runs on a CUDA device, emulated or real, against the CPU's, to the bit: losses, norms, parameters, masters
-// and optimizer states, evaluation, generated tokens; checkpoints go from one to the other. And what leaves no trace there:
-// the split into micro-batches on tensor cores, offload, re-planning.
+// Whole training runs on a CUDA device, emulated or real, equal the CPU's bit by bit: losses, norms,
+// parameters, masters, optimizer states, evaluation and generated tokens. Checkpoints move between both. On
+// tensor cores the split into micro-batches changes no bit, and neither do offload and re-planning.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -132,11 +132,11 @@ TEST(DeviceTrainingCases, HaveEveryOptimizer) {
   EXPECT_EQ(seen.size(), size_t{optimizer_count});
 }
 
-// ---- the ways of the device ---------------------------------------------------------------------------------------
+// ---- the ways of the device ------------------------------------------------------------------------------
 
 bool has_wgmma() { return cuda_device().info().compute_major == 9 && cuda_device().info().compute_minor == 0 && kernels::has_warpgroup_kernels(); }
 
-// The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
+// The order of additions is the tensor cores' own, and the split into micro-batches changes no bit.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}, {Kernels::wgmma, Gradients::bf16}}) {
 #ifdef STW_SANITIZED
@@ -161,9 +161,9 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   }
 }
 
-// Ops that one kernel does together have the bits of the ops one by one, whatever is recomputed and however the batch is cut.
+// Ops in one kernel have the bits of separate ops, for every recompute choice and micro-batch.
 TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
-  std::string encoder = classifier_of(small_bert());   // which has its norms after the residuals
+  std::string encoder = classifier_of(small_bert());   // its norms follow the residuals
   encoder.replace(encoder.find("\"hidden_size\": 40"), 17, "\"hidden_act\": \"gelu_new\", \"hidden_size\": 40");
   for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor}, {small_gpt2(), Kernels::wgmma}, {encoder, Kernels::tensor}, {classifier_of(small_albert()), Kernels::tensor}}) {
     if (kernels == Kernels::wgmma && !has_wgmma()) continue;
@@ -197,8 +197,8 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
-// So does the bias in front of GELU where the sums of its tiles are folded later, which takes samples of whole tiles: with tiles of the
-// feed-forward part, too.
+// So has the bias before GELU, where the sums of its tiles are folded later. This takes samples of whole
+// tiles; also with tiles of the feed-forward part.
 TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   constexpr int64_t batch_size = 8, sequence = 64;
   model_ = model_of(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
@@ -239,7 +239,8 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes);
 }
 
-// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split. Encoders with texts end to end.
+// Labels, and the number of correct ones: the CPU's bits, or on tensor cores the same at every split.
+// Encoders with texts end to end.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
@@ -291,7 +292,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   }
 }
 
-// A label of each token, and how many were right: as above.
+// A label for each token, and the number of correct ones: as above.
 TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
@@ -344,7 +345,8 @@ TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
   }
 }
 
-// Hidden tokens, a bias beside a tied matrix: the CPU's bits, or on tensor cores the same at every split.
+// Hidden tokens, and a bias added to a tied matrix: the CPU's bits, or on tensor cores the same at every
+// split.
 TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   const std::vector<std::string> models = {
 #ifndef STW_SANITIZED
@@ -439,7 +441,7 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
   }
 }
 
-// Of pairs, whose logits are made twice: the CPU's bits, or on tensor cores the same at every split.
+// Pairs, whose logits are computed twice: the CPU's bits, or on tensor cores the same at every split.
 TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});
   const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch, int64_t chunks) {
@@ -475,12 +477,13 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1, 2), on_tensor_cores);
 }
 
-// Values of codes are made and used in pieces, whose sums are kept in between; whatever adds them up does so at every split.
+// Codes are dequantized and used in pieces, with sums kept in between. Every kind of product has the same
+// bits at every split.
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
   for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt, Kernels::cublaslt_wgmma}) {
 #ifdef STW_SANITIZED
-    if (kernels != Kernels::tensor) continue;   // what takes the values from there, other tests run
+    if (kernels != Kernels::tensor) continue;   // other tests run the kernels that use the values
 #endif
     if (uses_wgmma(kernels) && !has_wgmma()) continue;
     if (uses_cublaslt(kernels) && !cuda::cublaslt::load("")) continue;
@@ -497,7 +500,7 @@ TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   }
 }
 
-// Attention by warpgroups, of heads of 64 and 128, with dropout and without.
+// Attention by warpgroups, with heads of 64 and 128, with and without dropout.
 TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
@@ -519,8 +522,8 @@ TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
   }
 }
 
-// Muon's iterations on them are other ones than the CPU's; they too leave no trace of a split, and train as well: eight steps take the
-// loss from 4.13 to 2.87, at most 0.003 beside the CPU's.
+// Muon's iterations on tensor cores differ from the CPU's. They too have the same bits at every split, and
+// train as well: eight steps take the loss from 4.13 to 2.87, within 0.003 of the CPU's.
 TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
@@ -553,7 +556,8 @@ TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {
   }
 }
 
-// Whatever the library's order of additions is: in exact mode no split leaves a trace, in fast mode recompute and offload do not.
+// Whatever the library's order of additions is: in exact mode no split changes a bit, in fast mode recompute
+// and offload do not.
 TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
@@ -609,7 +613,7 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   EXPECT_NE(restored.error().message.find("attention"), std::string::npos) << restored.error().message;
 }
 
-// Chunks of the loss begin inside of samples whose steps on the tensor cores are not all full.
+// Chunks of the loss begin inside samples whose tensor core steps are not all full.
 TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
   std::vector<Kernels> ways{Kernels::tensor};
   if (has_wgmma()) ways.push_back(Kernels::wgmma);
@@ -643,7 +647,8 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
     }
 }
 
-// Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.
+// Loaded plans are re-planned with the numerics that they were made with. In fast mode the bits depend on the
+// micro-batch.
 TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
   for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::wgmma, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true},
                                         {Kernels::cublaslt_wgmma, false}, {Kernels::cublaslt_wgmma, true}}) {
@@ -696,8 +701,8 @@ TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
   }
 }
 
-// In exact mode no split leaves a trace where cuBLASLt and wgmma share the work. Samples are as long as the library needs to compute
-// weight gradients alone. The bits are neither the library's alone nor wgmma's alone.
+// In exact mode no split changes a bit where cuBLASLt and wgmma share the work. Samples are so long that the
+// library computes only weight gradients. The bits are neither the library's alone nor wgmma's alone.
 TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
@@ -726,7 +731,7 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   EXPECT_NE(differences(trained(Kernels::wgmma, 1), both), "") << "nothing is computed by the library";
 }
 
-// Samples are longer than a tile, and cut into tiles of whole chains or into whole samples, forward and backward.
+// Samples are longer than a tile. Tiles consist of whole chains or of whole samples, forward and backward.
 TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
   constexpr int64_t samples = 2, length = 530;
 #ifdef STW_SANITIZED
@@ -776,8 +781,8 @@ TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   EXPECT_TRUE(run(*trainer, 2, 1) == bytes);
 }
 
-// What a host cannot reach is copied out a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
-// Between two micro-steps, what was launched going on.
+// Memory that the host cannot reach is copied in pieces of 1 MiB; a real model's tensor has many pieces, the
+// last of them short. The cancel comes between two micro-steps, while launched work goes on.
 TEST_F(CudaDeviceTest, ACancelledStepLeavesNoTrace) {
   const auto planned = plan_for(*model_, request());
   OpenTrainer straight(model_, planned, {}, cuda_device()), trainer(model_, planned, {}, cuda_device());
@@ -813,7 +818,7 @@ TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
   EXPECT_EQ(differences(another.state(), expected), "");
 }
 
-// What a new plan moves may lie over where it goes, to either side, a little or far away, in one piece or in many.
+// A re-plan may move a region onto itself, to either side, a little or far, in one piece or in many.
 TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
   constexpr uint64_t whole = (uint64_t{5} << 20) + 768;
   auto stream = cuda_device().make_stream(0);
@@ -836,7 +841,7 @@ TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
   cuda_device().release(memory, whole);
 }
 
-// Programs without stages copy what their ops need in between.
+// Programs without stages copy the weights between their ops.
 TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
   const auto plain = plan_for(*model_, request());
   std::vector<double> figures;

@@ -10,7 +10,7 @@
 
 namespace stw::testing_tools {
 
-// Random tokens, each predicting the next one; every fifth target is ignored.
+// Random tokens, each predicting the next one. Every fifth target is ignored.
 inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence, int64_t vocabulary = small_vocabulary) {
   GlobalBatch batch;
   batch.sequence = sequence;
@@ -30,7 +30,7 @@ inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence
   return batch;
 }
 
-// The same for any model: an encoder's samples hold texts of 1 to 20 tokens end to end, with a label each.
+// The same for any model. An encoder's samples hold texts of 1 to 20 tokens end to end, each with a label.
 inline GlobalBatch batch_for(const Model& model, uint64_t seed, int64_t samples, int64_t sequence) {
   GlobalBatch b = random_batch(seed, samples, sequence);
   if (!architecture_of(model.config()).is_encoder) return b;
@@ -51,7 +51,7 @@ inline void ignore_sample(GlobalBatch& batch, int64_t sample) {
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(batch.sequence), kernels::ignored_target);
 }
 
-// A model and the numerics that it is trained in, for tests that try many of them.
+// A model and its numerics, for tests over many of them.
 struct NumericsCase {
   const char* name;
   SmallModel config;
@@ -97,7 +97,7 @@ inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size
   return std::move(*dataset);
 }
 
-// A step: adds its loss and gradient norm. Whether it happened.
+// Takes a step and adds its loss and gradient norm. Returns whether the step was made.
 inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t samples, std::vector<double>& figures) {
   auto result = trainer.step(batch.source(), samples, 3e-3);
   if (!result || result->skip != kernels::skip_none) {
@@ -116,8 +116,8 @@ inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::ve
   if (loss) figures.push_back(*loss);
 }
 
-// A plan's run of some steps, each on the batch that batch_of(number of steps before it) makes. `restored`: the checkpoint that it goes on from; `saved`:
-// the one that it leaves; empty: none.
+// Runs a plan for some steps; batch_of(number of earlier steps) makes the batch. `restored`: the checkpoint
+// to start from; `saved`: the one to write; empty: none.
 template <class BatchOf>
 Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const BatchOf& batch_of, int steps,
                  const std::string& restored = {}, const std::string& saved = {}) {
@@ -135,8 +135,8 @@ Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_pt
   return trained;
 }
 
-// Expects the same bits of three steps on 6 samples however the batch is cut, and where a run goes on from another cut's checkpoint. The run of the
-// whole batch at once.
+// Expects the same bits of three steps on 6 samples at every micro-batch, also when a run continues from
+// another micro-batch's checkpoint. Returns the run with all samples at once.
 template <class BatchOf>
 Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Request r, const BatchOf& batch_of) {
   const TemporaryDirectory folder;

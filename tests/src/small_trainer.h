@@ -1,4 +1,5 @@
-// What tests of the trainer share: devices, models and plans in one line each, and readers of what a step leaves behind.
+// Shared by tests of the trainer: devices, models and plans in one line each, and readers of a step's
+// results.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +20,8 @@
 
 namespace stw::testing_tools {
 
-// Devices live as long as the process: trainers borrow them. Null where the processor lacks the instruction set.
+// Devices live as long as the process, as trainers borrow them. Null where the processor lacks the
+// instruction set.
 inline const Device* device_with(kernels::Isa isa) {
   static std::map<kernels::Isa, std::unique_ptr<Device>> devices;
   auto [entry, is_new] = devices.try_emplace(isa);
@@ -72,7 +74,7 @@ inline std::shared_ptr<const Planned> plan_for(const Model& model, const Request
   return *planned;
 }
 
-// A plan with these decisions instead of the search's.
+// A plan with these decisions in place of the search's.
 inline std::shared_ptr<const Planned> plan_with(const Model& model, const Request& request, const Decisions& decisions) {
   auto planned = std::make_shared<Planned>(*plan_for(model, request));
   planned->plan.decisions = decisions;
@@ -103,7 +105,7 @@ struct GlobalBatch {
   std::vector<float> weights;       // empty: 1
   std::vector<float> reference;     // empty: 0
   std::vector<int32_t> token_types; // empty: 0
-  std::vector<float> values;        // empty: 0; of every row as many as the model has labels
+  std::vector<float> values;        // empty: 0; otherwise a value for every label in each row
   uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
   uint64_t target_count() const {
     return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
@@ -123,7 +125,7 @@ struct GlobalBatch {
   }
 };
 
-// The gradients of every parameter by name, as sums over the targets: those of a tied tensor's uses added.
+// The gradients of every parameter by name, as sums over the targets. A tied tensor's uses are added.
 using GradientSums = std::map<std::string, std::vector<double>>;
 inline GradientSums gradients_in(const Planned& planned, const GradientView& view) {
   GradientSums all;
@@ -148,7 +150,7 @@ inline State state_of(const Planned& planned, const void* arena) {
   return state;
 }
 
-// Names of what differs: short where a comparison of whole states would print megabytes.
+// Names of the tensors that differ; printing whole states would take megabytes.
 inline std::string differences(const State& a, const State& b) {
   std::string names;
   for (const auto& [name, bytes] : a)
@@ -157,10 +159,10 @@ inline std::string differences(const State& a, const State& b) {
   return names;
 }
 
-// What some steps leave behind, and what they reported.
+// The results of some steps: the state, and the reported figures.
 struct Trained {
   State state;
-  std::vector<double> figures;   // loss and gradient norm of every step, and what a test adds
+  std::vector<double> figures;   // loss and gradient norm of every step, and figures that a test adds
 };
 inline void expect_same(const Trained& a, const Trained& b, const std::string& what = "") {
   EXPECT_EQ(differences(a.state, b.state), "") << what;

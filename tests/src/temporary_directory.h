@@ -1,4 +1,4 @@
-// A folder of its own for one test, removed with all it holds at the end.
+// A folder for one test, removed with its contents at the end.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ class TemporaryDirectory {
   }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   const std::string& path() const { return path_; }
-  // Number of entries, for "nothing was left behind".
+  // Number of entries, to check that no file is left over.
   size_t entries() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

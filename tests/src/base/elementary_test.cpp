@@ -47,7 +47,8 @@ TEST(Elementary, Ends) {
   EXPECT_NEAR(portable_log(0x1p-1022), std::log(0x1p-1022), 1e-12);
 }
 
-// The same bits with every compiler, C library and processor: the checksum was made once, on x86-64 with g++ 12.
+// Every compiler, C library and processor must give the same bits. The checksum comes from x86-64 with g++
+// 12.
 TEST(Elementary, BitsAreFrozen) {
   std::vector<double> values;
   for (int i = 1; i <= 20000; ++i) {

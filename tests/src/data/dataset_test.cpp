@@ -67,7 +67,7 @@ TEST(Dataset, TokenFilesOfBothWidths) {
   for (size_t index = 0; index < tokens.size(); ++index) tokens[index] = static_cast<uint32_t>(index * 3 % 60000);
   put_file(folder / "a.bin", little_endian<uint16_t>(tokens));
   put_file(folder / "b.bin", little_endian<uint32_t>(tokens));
-  const int64_t sequence = 9000;  // more than one piece of reading
+  const int64_t sequence = 9000;  // more than one chunk of reading
   std::vector<int32_t> read_tokens(sequence), read_targets(sequence);
   for (const auto& [name, vocabulary] : {std::pair("a.bin", 65536), std::pair("b.bin", 65537)}) {
     auto options = options_of(folder / name, vocabulary);
@@ -179,7 +179,7 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   for (const int count : counts) chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
   EXPECT_GT(chi_square, 50);   // 94 degrees of freedom: mean 94, deviation 13.7
   EXPECT_LT(chi_square, 150);
-  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  // Frozen values, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
   for (uint32_t index = 0; index < 6; ++index) {
     EXPECT_EQ(dataset->training_start(1337, index / 2, index / 2 * 2, index % 2, 4), training[index]);
@@ -239,9 +239,10 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
   EXPECT_NE(refusal(options).find("in order"), std::string::npos);
 }
 
-// ---- marks ----------------------------------------------------------------------------------------------------------
+// ---- marks -----------------------------------------------------------------------------------------------
 
-// Documents of 1 to 9 tokens with numbers of their own; about half of all tokens are targets, some first ones among them.
+// Documents of 1 to 9 tokens with distinct ids. About half of all tokens are targets, including some first
+// tokens.
 struct Examples {
   std::vector<uint32_t> tokens;
   std::string marks;
@@ -270,7 +271,8 @@ DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e, int64
   return options;
 }
 
-// The windows of documents [first, last) by another way: a document opens one where it is not whole in the one that is open.
+// The windows of documents [first, end), computed another way: a document that is not whole in the current
+// window opens a new one.
 std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, uint64_t sequence) {
   std::vector<uint64_t> list;
   for (size_t d = 0; d < e.begins.size(); ++d) {
@@ -281,10 +283,10 @@ std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, u
   return list;
 }
 
-// Whatever a run is trained on is known again: by files of tokens, marks and labels, in this order.
+// The content hash identifies the data of a run: the files of tokens, marks and labels, in this order.
 TEST(Dataset, ContentIsTheHashOfItsFiles) {
   TemporaryDirectory folder;
-  const Examples e = examples(4000);   // more than are read at once
+  const Examples e = examples(4000);   // more than one chunk of reading
   auto options = marked(folder, e);
   const auto hash_of = [](const std::string& bytes) { return hash64(bytes.data(), bytes.size()); };
   const std::string tokens = little_endian<uint16_t>(e.tokens), labels = little_endian<uint32_t>(std::vector<uint32_t>(e.begins.size(), 2));
@@ -297,7 +299,7 @@ TEST(Dataset, ContentIsTheHashOfItsFiles) {
 
 TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
   TemporaryDirectory folder;
-  const Examples e = examples(2000);   // more tokens than are read at once
+  const Examples e = examples(2000);   // more than one chunk of reading
   const uint64_t all = e.tokens.size();
   for (const int64_t sequence : {1, 7, 30, 4500, 20000}) {
     auto dataset = Dataset::open(marked(folder, e, sequence));
@@ -305,7 +307,7 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
     EXPECT_TRUE(dataset->has_documents());
     const uint64_t end = dataset->tokens(Part::training);
     EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-    // No other document is nearer to where the tenth begins, in tokens that windows have.
+    // No other document begins nearer to the last tenth, counted in tokens that windows hold.
     std::vector<int64_t> before = {0};
     for (size_t d = 0; d < e.begins.size(); ++d)
       before.push_back(before.back() + std::min<int64_t>(static_cast<int64_t>((d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]), sequence + 1));
@@ -355,13 +357,13 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
     for (const uint64_t start : starts) {
       ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
       for (const int32_t target : targets)
-        if (target >= 0) ++learned[static_cast<size_t>(target)];   // tokens are numbered
+        if (target >= 0) ++learned[static_cast<size_t>(target)];   // each token has its own id
     }
     for (uint64_t i = 0; i < end; ++i) ASSERT_EQ(learned[i], e.marks[i] == mark_target) << i;
     std::sort(starts.begin(), starts.end());
     EXPECT_EQ(starts, windows(e, 0, end, sequence));
   }
-  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  // Frozen values, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t numbers[] = {4, 59, 79, 1, 14, 63};
   const std::vector<uint64_t> all = windows(e, 0, end, sequence);
   for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6000000, k, sequence), all[numbers[k]]) << count;
@@ -369,7 +371,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
 }
 
-// A checkpoint knows how many samples there were, not only how many batches.
+// A checkpoint stores the number of samples in addition to the number of batches.
 TEST(Marks, AnotherBatchGoesOnBehindTheLastSample) {
   using namespace testing_tools;
   constexpr uint64_t seed = 17;
@@ -403,7 +405,7 @@ TEST(Marks, AnotherBatchGoesOnBehindTheLastSample) {
   EXPECT_EQ(sixes->progress().samples, 18u);
 }
 
-// A document's label stands at its last token, as far as the window has it, and nowhere else.
+// A document's label is at its last token in the window, and nowhere else.
 TEST(Labels, StandAtTheEndOfTheirDocuments) {
   TemporaryDirectory folder;
   const Examples e = examples(600);
@@ -492,7 +494,7 @@ Examples of_lengths(const std::vector<size_t>& lengths) {
   return e;
 }
 
-// A tenth is one of what windows have: a document that they cut counts as what is left of it.
+// The held-out tenth counts only tokens that windows hold: a cut document counts as its window.
 TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   TemporaryDirectory folder;
   constexpr int64_t sequence = 20;
@@ -502,11 +504,13 @@ TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   };
   std::vector<size_t> lengths(41, 10);
   EXPECT_EQ(trained(lengths), 370u);
-  lengths[0] = 100'000;                     // the short ones behind it were all held out
+  lengths[0] = 100'000;   // counted in full, it would have all short documents after it held out
   EXPECT_EQ(trained(lengths), 100'360u);    // 42.1 of 421 tokens, to the nearest document
-  lengths[0] = 10, lengths[40] = 100'000;   // counts 21: the cut, 42 from the end, falls between two others
+  // Counts as 21; the cut, 42 tokens from the end, falls between two other documents.
+  lengths[0] = 10, lengths[40] = 100'000;
   EXPECT_EQ(trained(lengths), 380u);
-  EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);   // does not begin with the long one, where the cut is nearer to the last
+  // The held-out part does not begin with the long document: the cut is nearer to the last one.
+  EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);
   EXPECT_EQ(trained({5, 5, 5, 5, 3000}), 20u);
 }
 
@@ -534,7 +538,7 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   options.marks_path = folder / "none";
   EXPECT_NE(refusal(options).find("No such file"), std::string::npos);
   EXPECT_EQ(Dataset::open(marked(folder, of_lengths({5, 5})))->tokens(Part::training), 5u);
-  // One document cannot be cut: all of it is trained on.
+  // A single document cannot be cut: all of it is trained on.
   e = good;
   for (char& mark : e.marks) mark = mark_target;
   e.marks[0] = mark_begin;

@@ -21,7 +21,7 @@ Request packed_request(int64_t batch, int64_t micro_batch = 0, GraphInputs input
   return r;
 }
 
-// Documents of random lengths, end to end in every sample, none of which predicts the next one's first token.
+// Documents of random lengths, end to end in every sample. None predicts the first token of the next one.
 GlobalBatch packed_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   std::mt19937 random(static_cast<uint32_t>(seed));
@@ -36,7 +36,7 @@ GlobalBatch packed_batch(uint64_t seed, int64_t samples) {
   return batch;
 }
 
-// The same documents, each a sample of its own.
+// The same documents, each in a sample of its own.
 GlobalBatch unpacked(const GlobalBatch& packed) {
   GlobalBatch batch;
   batch.sequence = sequence;
@@ -90,7 +90,7 @@ TEST(Documents, TrainAsIfEachWereASample) {
       }
       EXPECT_LE(error, 1e-5 * most + 1e-7) << name;
     }
-    // Without the positions it would be another loss.
+    // Without positions the loss is another one.
     GlobalBatch mixed = packed;
     mixed.positions.clear();
     EXPECT_GT(std::abs(outcome_of(*model, model, packed_request(4), mixed).loss - b.loss), 1e-4);
@@ -141,7 +141,7 @@ TEST(Weights, ScaleLossAndGradient) {
   const Outcome doubled = outcome_of(*model, model, packed_request(3), batch);
   EXPECT_EQ(doubled.loss, 2 * plain.loss);
   EXPECT_EQ(doubled.norm, 2 * plain.norm);
-  // A weight of 0 is a target that counts, but adds nothing.
+  // A target with a weight of 0 counts, but adds nothing.
   GlobalBatch half = batch, ignored = batch;
   for (size_t i = 0; i < batch.tokens.size(); i += 2) half.weights[i] = 0, ignored.targets[i] = kernels::ignored_target;
   half.weights.resize(batch.tokens.size());
@@ -151,7 +151,8 @@ TEST(Weights, ScaleLossAndGradient) {
   EXPECT_TRUE(zeros.gradients == fewer.gradients);
 }
 
-// A global batch of sequences of 1 and of 2048 tokens: the same loss and gradients at micro-batch 1 and 32.
+// A global batch of sequences of 1 and of 2048 tokens has the same loss and gradients at micro-batch 1 and
+// 32.
 TEST(Lengths, OfOneAndOf2048TokensMixWithoutATrace) {
   constexpr int64_t length = 2048, samples = 32;
   const auto model = model_of(R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2048, "hidden_size": 16,
@@ -193,7 +194,8 @@ TEST(DatasetDocuments, BreakTargetsAndCountPositions) {
     EXPECT_EQ(positions[i], expected[i]) << i;
     EXPECT_EQ(targets[i] == kernels::ignored_target, tokens[i] == '\n') << i;
   }
-  ASSERT_TRUE(dataset->read(Dataset::Part::training, 4, 4, {tokens, targets, positions}));   // a window inside a document
+  // A window inside a document.
+  ASSERT_TRUE(dataset->read(Dataset::Part::training, 4, 4, {tokens, targets, positions}));
   EXPECT_EQ(positions[0], 0);
   EXPECT_EQ(positions[3], 3);
   // A plan that cannot keep documents apart is refused.

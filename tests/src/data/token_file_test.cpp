@@ -1,4 +1,5 @@
-// Files of token ids: of every type, bare and as NumPy arrays; and those that look like another type, or like no ids at all.
+// Files of token ids: of every type, bare and as NumPy arrays; files that look like another type, and files
+// without ids.
 #include "src/data/token_file.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ class TokenFiles : public testing::Test {
     return bytes;
   }
 
-  // As numpy.save writes it.
+  // A file as numpy.save writes it.
   static std::string array(const std::string& descr, const std::string& shape, const std::string& data, int version = 1) {
     std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize((header.size() + 12) / 64 * 64 + 64 - (version == 1 ? 10 : 12) - 1, ' ');
@@ -65,7 +66,8 @@ class TokenFiles : public testing::Test {
   static std::vector<int64_t> random_ids(size_t count, int64_t vocabulary) {
     std::mt19937_64 random(3);
     std::vector<int64_t> ids(count);
-    for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary) * (random() % 1000) / 1000);   // small ones more often, as in texts
+    // Small ids are more frequent, as in texts.
+    for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary) * (random() % 1000) / 1000);
     return ids;
   }
 
@@ -106,7 +108,7 @@ TEST_F(TokenFiles, AnotherTypeIsRefused) {
   looks_like(bytes_of<uint16_t>(letters, true), "big-endian numbers of 16 bits", 65536);
   looks_like(bytes_of<uint32_t>(letters), "uint32", 50257);
   EXPECT_NE(refusal(write(bytes_of<int64_t>(small)), TokenFormat::ids, 60000).find(": say so by token_type int64, or if uint16 is right, by token_type uint16"), std::string::npos);
-  // What is said is believed.
+  // A type that the caller gives is used without a check.
   EXPECT_EQ(read(write(bytes_of<uint32_t>(letters)), TokenFormat::uint16, 50257).size(), 400u);
   EXPECT_EQ(read(write(bytes_of<uint16_t>(letters, true)), TokenFormat::uint16, 65536).size(), 200u);
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t gib = uint64_t{1} << 30;
 constexpr SystemMemory machine{64 * gib, 50 * gib};
 
-// Files of the kernel's, under a folder that stands for /sys/fs/cgroup.
+// Files of the kernel, in a folder that stands for /sys/fs/cgroup.
 class Tree {
  public:
   void put(const std::string& path, const std::string& text) {
@@ -50,13 +50,13 @@ TEST(ControlGroup, WithoutOneTheMachineIsWhatThereIs) {
 
 TEST(ControlGroup, MemoryIsWhatTheLimitLeaves) {
   Tree tree;
-  tree.memory(".", std::to_string(8 * gib), 3 * gib);   // a container's own, at the top
+  tree.memory(".", std::to_string(8 * gib), 3 * gib);   // a container's own group, at the top
   expect(tree.memory_of("0::/\n"), 8 * gib, 5 * gib);
   tree.memory(".", "max", 3 * gib);
   expect(tree.memory_of("0::/\n"), machine.total, machine.available);
   tree.memory(".", std::to_string(2 * gib), 3 * gib);
   expect(tree.memory_of("0::/\n"), 2 * gib, 0);
-  tree.memory(".", std::to_string(60 * gib), 3 * gib);   // the machine has less
+  tree.memory(".", std::to_string(60 * gib), 3 * gib);   // the machine has less available
   expect(tree.memory_of("0::/\n"), 60 * gib, machine.available);
 }
 
@@ -64,7 +64,8 @@ TEST(ControlGroup, CopiesOfFilesMakeRoom) {
   Tree tree;
   tree.memory(".", std::to_string(8 * gib), 7 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 7 * gib);
-  tree.memory(".", std::to_string(8 * gib), 1 * gib, 6 * gib);   // counted a moment later
+  // The two numbers are read at different times.
+  tree.memory(".", std::to_string(8 * gib), 1 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 8 * gib);
 }
 
@@ -73,7 +74,7 @@ TEST(ControlGroup, MemoryOfAServiceOrAJobIsInAGroupBelow) {
   tree.memory("system.slice/job.service", std::to_string(4 * gib), 1 * gib);
   expect(tree.memory_of("0::/system.slice/job.service\n"), 4 * gib, 3 * gib);
   expect(tree.memory_of("0::/system.slice/other.service\n"), machine.total, machine.available);
-  // Of the groups around it the one that has the least left decides, whatever its limit.
+  // Among the groups around it, the one with the least memory left decides, whatever its limit.
   tree.memory("system.slice", std::to_string(16 * gib), 15 * gib);
   expect(tree.memory_of("0::/system.slice/job.service\n"), 4 * gib, 1 * gib);
 }
@@ -88,7 +89,7 @@ TEST(ControlGroup, MemoryOfVersion1) {
   tree.put("memory/memory.usage_in_bytes", std::to_string(20 * gib));
   expect(tree.memory_of(groups), 4 * gib, 3 * gib);
   expect(tree.memory_of("4:hugetlb,memory:/elsewhere\n"), machine.total, machine.available);
-  // A container that sees its own group as the top, under a path of outside.
+  // A container sees its own group as the top, under the path that it has outside.
   tree.put("memory/memory.limit_in_bytes", std::to_string(2 * gib));
   tree.put("memory/memory.usage_in_bytes", std::to_string(gib));
   expect(tree.memory_of("4:memory:/docker/0123\n"), 2 * gib, 1 * gib);

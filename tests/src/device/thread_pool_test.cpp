@@ -20,7 +20,7 @@ std::unique_ptr<ThreadPool> make_pool(int threads) {
   return std::move(*pool);
 }
 
-// An executor as a host may have it: `threads` of its own per call, indices handed out in descending order.
+// An executor as a host might have: `threads` threads for each call, indices in descending order.
 struct Host {
   int threads;
   uint32_t calls = 0;
@@ -38,12 +38,12 @@ void run_on_host(void* user, uint32_t tasks, void (*task)(void*, uint32_t), void
   for (std::thread& thread : threads) thread.join();
 }
 
-// Counts every index, and notices two tasks that hold one thread number at once.
+// Counts every index, and detects two concurrent tasks with one thread number.
 struct Counting {
   explicit Counting(int64_t tasks, int thread_count)
       : threads(thread_count), counts(static_cast<size_t>(tasks)), running(1024) {}
   int threads;
-  std::vector<int> counts;  // not atomic: ThreadSanitizer sees an index that runs twice
+  std::vector<int> counts;  // not atomic, so that ThreadSanitizer finds an index that runs twice
   std::vector<std::atomic<int>> running;
   std::atomic<int> clashes = 0;
   static void task(void* context, int64_t index, int thread) {
@@ -159,7 +159,7 @@ TEST(ThreadPool, CallersTakeTurns) {
 TEST(ThreadPool, WorkersReallyTakePart) {
   auto pool = make_pool(2);
   struct Meeting { std::atomic<int> arrived = 0; } meeting;
-  // Ends only when both tasks run at once.
+  // Ends only if both tasks run at the same time.
   const auto meet = [](void* context, int64_t, int) {
     auto& arrived = static_cast<Meeting*>(context)->arrived;
     ++arrived;
@@ -169,7 +169,8 @@ TEST(ThreadPool, WorkersReallyTakePart) {
   EXPECT_EQ(meeting.arrived, 2);
 }
 
-// While all are at work each has a task of its own share, whichever came first; of a share that nobody comes for others take what is left.
+// While all threads work, each has a task of its own share, whichever came first. If a thread stays away,
+// others take its share.
 TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
   struct Meeting {
     int64_t wanted;
@@ -204,7 +205,7 @@ TEST(ThreadPool, CreationAndDestruction) {
   EXPECT_EQ(ThreadPool::create(0, run_on_host, nullptr).error().code, Code::bad_argument);
 }
 
-// Stops the work after so many tasks.
+// Stops the work after some tasks.
 struct Stopping final : Supervisor {
   std::atomic<int64_t> done = 0;
   int64_t after = 0;
@@ -226,8 +227,8 @@ TEST(ThreadPool, ACancelledCallLeavesOutWhatHasNotBegun) {
       EXPECT_THROW(pool->run(1000, Stopping::task, &call), Cancelled);
       supervisor = nullptr;
       EXPECT_GE(call.done, after);
-      EXPECT_LT(call.done, after + threads);   // those that had begun
-      check_runs(*pool, 1);                    // and the pool is as it was
+      EXPECT_LT(call.done, after + threads);   // only tasks that had begun
+      check_runs(*pool, 1);                    // the pool is still usable
     }
     Stopping committed;
     committed.after = INT64_MAX;

@@ -23,7 +23,7 @@ Status write_example(const std::string& path, int64_t step) {
   return writer.finish();
 }
 
-// Everything a trainer does before it changes its state.
+// Everything that a trainer does before it changes its state.
 Status read_all(const std::string& path) {
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_TRY(reader.verify_all());

@@ -75,7 +75,7 @@ TEST(FileWriter, ReplacesOnlyWhenFinished) {
   EXPECT_EQ(folder.entries(), 2u);  // the file and the temporary one of `second`
 }
 
-// The limit stands for a full disk, and its signal, which would end the process, does not reach it.
+// The limit stands for a full disk. Its signal would end the process, but is blocked.
 TEST(FileWriter, AFullDiskLeavesTheOldFile) {
   TemporaryDirectory folder;
   put_file(folder / "a", "old");
@@ -92,7 +92,7 @@ TEST(FileWriter, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
-// A link stays a link, and what it leads to is replaced where it lies, or made there.
+// A link stays a link. Its target is replaced in place, or created.
 TEST(FileWriter, TheNewFileHasTheModeOfTheOld) {
   const TemporaryDirectory folder;
   const std::string path = folder / "a";
@@ -138,13 +138,14 @@ TEST(FileWriter, WritesThroughLinks) {
   EXPECT_EQ(other.entries(), 2u);
 }
 
-// What is no regular file is written to and stays what it is, through a link too; a reader that went away is an error.
+// A special file is written to and stays what it was, also through a link. A reader that went away is an
+// error.
 TEST(FileWriter, WritesToPipesAsTheyAre) {
   TemporaryDirectory folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_EQ(symlink("pipe", (folder / "link").c_str()), 0);
-  const std::string text(10000, 'x');   // a pipe holds that
+  const std::string text(10000, 'x');   // fits into a pipe
   for (const char* name : {"pipe", "link"}) {
     const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
     const Status written = write_text(folder / name, text);
@@ -171,7 +172,7 @@ TEST(FileWriter, WritesToPipesAsTheyAre) {
   EXPECT_EQ(write_text(folder.path(), text).error().native, EISDIR);
 }
 
-// The rename is done by the time the folder would be synced.
+// By the time that the folder would be synced, the rename is done.
 TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   TemporaryDirectory folder;
   const std::string closed = folder / "closed", file = closed + "/a";
@@ -181,7 +182,7 @@ TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);   // nobody: root may read all
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);   // the user "nobody", as root may read everything
     _exit(write_text(file, "text") ? 0 : 1);
   }
   int status = 0;
@@ -207,7 +208,7 @@ TEST(FileWriter, AMissingFolderIsAnError) {
 }
 
 TEST(Hash64, DoesNotDependOnTheCuts) {
-  EXPECT_EQ(hash64("", 0), 0x2D06800538D394C2u);  // XXH3's published value for no bytes
+  EXPECT_EQ(hash64("", 0), 0x2D06800538D394C2u);  // XXH3's published value for an empty input
   std::string bytes(5000, '\0');
   for (size_t index = 0; index < bytes.size(); ++index) bytes[index] = static_cast<char>(index * 131);
   for (size_t step : {1, 7, 64, 256, 4999}) {
@@ -218,7 +219,7 @@ TEST(Hash64, DoesNotDependOnTheCuts) {
   }
 }
 
-// Known answers of the authors' Random123 distribution.
+// Known answers from the authors' Random123 distribution.
 TEST(Philox, KnownAnswers) {
   using Words = std::array<uint32_t, 4>;
   EXPECT_EQ(philox(0, {0, 0, 0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -1,4 +1,4 @@
-// Checkpoints that no trainer has written, with the hashes that go with them.
+// Checkpoints that no trainer has written, with valid hashes.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace stw::testing_tools {
 
-// One with other fields, and all else as it was.
+// Copies a checkpoint with other fields.
 inline Status write_with_fields(const CheckpointReader& from, const Json& fields, const std::string& path) {
   STW_ASSIGN(writer, CheckpointWriter::create(path, fields, from.sections()));
   for (const CheckpointSection& section : from.sections()) {

@@ -1,4 +1,4 @@
-// What a stranger's config.json may say, good ones in every spelling and bad ones by name; and the presets.
+// Configs from strangers: good ones in every spelling, bad ones refused by name; and the presets.
 #include "src/weights/model.h"
 
 #include "planner/plan/plan_file.h"
@@ -93,8 +93,8 @@ TEST(Config, BadOnesAreRefusedByName) {
   }
 }
 
-// As transformers has it (configuration_llama.py and so on): Llama takes null for an absent key, Qwen2 and 3 32, Mistral 8, which
-// 6 or 48 heads cannot share.
+// Defaults as in transformers (configuration_llama.py and so on): Llama treats null as an absent key, Qwen2
+// and Qwen3 default to 32, Mistral to 8, which does not divide 6 heads.
 TEST(Config, KeyValueHeadsThatAreNotSaid) {
   const auto open = [](const char* type, int heads, bool is_null) {
     ModelSource source;
@@ -115,7 +115,8 @@ TEST(Config, KeyValueHeadsThatAreNotSaid) {
   }
 }
 
-// Source: configuration_qwen3.py. Norms of queries and keys in any case, biases where it says so.
+// Source: configuration_qwen3.py. Queries and keys always have norms; biases only where the config asks for
+// them.
 TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   const auto open = [](const std::string& more) {
     ModelSource source;
@@ -140,7 +141,7 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   EXPECT_EQ(parameters(biased), std::pair(size_t{2}, size_t{4}));
 }
 
-// Keys up to its own that a token sees in each layer.
+// For each layer, the number of keys, up to its own, that a token attends to.
 std::vector<int64_t> windows_of(const std::string& type, const std::string& more) {
   ModelSource source;
   source.config_json = R"({"model_type": ")" + type + R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64,
@@ -153,7 +154,8 @@ std::vector<int64_t> windows_of(const std::string& type, const std::string& more
   return windows;
 }
 
-// Source: transformers, configuration_qwen2.py, configuration_qwen3.py, configuration_smollm3.py, configuration_phi3.py.
+// Source: transformers, configuration_qwen2.py, configuration_qwen3.py, configuration_smollm3.py,
+// configuration_phi3.py.
 TEST(Config, LayersHaveWindows) {
   using Windows = std::vector<int64_t>;
   for (const char* type : {"qwen2", "qwen3"}) {
@@ -174,7 +176,7 @@ TEST(Config, LayersHaveWindows) {
   const std::string some = R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
   EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
-  // Nobody's window: transformers can make no mask of it.
+  // There is no window: transformers cannot make a mask.
   const std::string last = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
   for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1}) << type;
   for (const char* type : {"qwen2", "qwen3"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": false, "sliding_window": 9)" + last), Windows{-1}) << type;
@@ -191,7 +193,7 @@ TEST(Config, LayersHaveWindows) {
   EXPECT_EQ(windows_of("phi3", R"(, "sliding_window": 9)"), Windows(5, 9));
 }
 
-// Source: configuration_smollm3.py: every fourth layer has none, or those that a list has 0 for.
+// Source: configuration_smollm3.py: every fourth layer has no positions, or those that a list gives as 0.
 TEST(Config, LayersOfSmolLM3WithoutPositions) {
   const auto rotary_of = [](const std::string& more) {
     ModelSource source;
@@ -208,12 +210,13 @@ TEST(Config, LayersOfSmolLM3WithoutPositions) {
   EXPECT_EQ(rotary_of(""), "rararaara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layer_interval": 2)"), "raaraara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0])"), "aararaa");
-  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0, 1, 1])"), "aararaa");   // of a model that was cut
+  // The list of a model that was cut.
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0, 1, 1])"), "aararaa");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1])"), "");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 2, 0])"), "");
 }
 
-// Frequencies of LongRoPE, and of part of a head: those of transformers' _compute_longrope_parameters for the same config.
+// LongRoPE, also of part of a head. Expected: transformers' _compute_longrope_parameters for the same config.
 TEST(Config, Phi3ScalesAnglesOneByOne) {
   const std::string factors = R"("short_factor": [1, 1.5, 2], "long_factor": [4, 5.0, 6.5])";
   const auto open = [](const std::string& more) {
@@ -232,7 +235,8 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   };
   check(64, {1, 1.5, 2});
   check(65, {4, 5, 6.5});
-  // What stands beside counts, and where it does not Phi's own 4096, not what stands within.
+  // The outer config's count takes precedence; without it Phi's own 4096, not the count in the rope
+  // parameters.
   const auto original_of = [&](const std::string& beside, const std::string& within) {
     const auto found = parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
         "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" + beside + R"(, "rope_scaling": {"type": "longrope", )" + factors + within + "}}", "test");
@@ -272,14 +276,14 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(scaled->rotary[0].factor, 8);
   EXPECT_EQ(scaled->rotary[1].theta, 9);
   EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
-  // Both kinds of objects: what rope_scaling says stands over what full layers have, and nothing else is lost.
+  // Both kinds of objects: rope_scaling overrides the keys of full layers, and nothing else is lost.
   const auto both = open(R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
       "rope_scaling": {"factor": 8.0})");
   ASSERT_TRUE(both);
   EXPECT_EQ(both->rotary[0].theta, 5);
   EXPECT_EQ(both->rotary[0].factor, 8);
   EXPECT_EQ(both->rotary[1].theta, 3);
-  // Before angles were scaled: what stands beside objects of several kinds of layers is nobody's.
+  // The outer config's count of original positions is ignored with objects for several kinds of layers.
   const auto llama3 = open(R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
   ASSERT_TRUE(llama3);
   EXPECT_EQ(llama3->rotary[0].original_positions, 40);
@@ -325,7 +329,7 @@ TEST(Config, ThetaLiesInRopeParametersOrBeside) {
   EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", none)), 10000);
 }
 
-// As transformers reads them, which writes the newer key and takes the older one where somebody added it.
+// As in transformers, which writes the newer key, and the older one takes precedence if someone added it.
 TEST(Config, RopeScalingGoesBeforeRopeParameters) {
   const auto config_of = [](const Json& json) {
     ModelSource source;
@@ -367,7 +371,7 @@ TEST(Config, Gpt2SizesHaveSecondNames) {
   EXPECT_EQ(c.heads, 2);
 }
 
-// Two names again. Positions are not learned: their number is what files say that it was trained with.
+// Keys with two names again. Positions are not learned: their number is only the training length.
 TEST(Config, Bloom) {
   const auto open = [](const std::string& more) {
     ModelSource source;
@@ -382,7 +386,8 @@ TEST(Config, Bloom) {
   EXPECT_EQ(c.layers, 3);
   EXPECT_EQ(c.heads, 3);
   EXPECT_EQ(c.positions, 40);
-  const auto absent = open(R"(, "n_embed": null, "slow_but_exact": true, "n_inner": 256)");   // which changes nothing by itself
+  // slow_but_exact alone changes nothing
+  const auto absent = open(R"(, "n_embed": null, "slow_but_exact": true, "n_inner": 256)");
   ASSERT_TRUE(absent) << absent.error().message;
   EXPECT_EQ((*absent)->config().vocabulary, 250880);
   EXPECT_EQ((*absent)->config().width, 64);
@@ -440,11 +445,11 @@ TEST(Config, DropoutCanBeOverruled) {
   EXPECT_EQ(describe(without->graph()), describe(open_model(source)->graph()));
   EXPECT_NE(describe(without->graph()), describe(with_dropout->graph()));
   EXPECT_TRUE(without->config().json == open_model(source)->config().json);
-  source.dropout = 0.1f;   // which is written as 0.1
+  source.dropout = 0.1f;   // written as 0.1
   EXPECT_TRUE(open_model(source)->config().json == with_dropout->config().json);
 }
 
-// Every rate that an architecture has is replaced, in its graph and in what an export writes.
+// Every rate of an architecture is replaced, in the graph and in an exported config.
 TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
   const auto with_rate = [](const std::string& config, float rate) {
     ModelSource source;
@@ -468,7 +473,7 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
   }
 }
 
-// Where nothing replaces them, each rate is the one that the config says under its own key.
+// Without a replacement each rate comes from its own key of the config.
 TEST(ModelSource, RatesAreThoseOfTheConfig) {
   for (const std::string& json : small_models("0.125")) {
     const auto said = [&](std::initializer_list<const char*> keys) {
@@ -491,7 +496,8 @@ TEST(Preset, ParametersAreAsPublished) {
       {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
       {"llama-8b", 8030261248}, {"smollm3-3b", 3075098624}, {"phi-3-mini", 3821079552}, {"gemma3-270m", 268098176},
       {"bloom-560m", 559214592}, {"bloom-1b7", 1722408960}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168}, {"gemma3-12b", 11766034176}, {"nano", 858880},
-      {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}, {"modernbert-base", 149014272}};   // of the last five without a head
+      // The last five without a head.
+      {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}, {"modernbert-base", 149014272}};
   size_t count = 0;
   while (preset_name(count)) ++count;
   EXPECT_EQ(count, std::size(published));

@@ -1,4 +1,4 @@
-// Readers of what transformers and PEFT computed (tests/golden), and how far numbers are from it.
+// Readers of reference values from transformers and PEFT (tests/golden), and relative errors.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ double relative(const A* actual, const B* reference, size_t count) {
   return most / scale;
 }
 
-// Values of a parameter, in the graph's order of rows, as files have them.
+// A parameter's values, given in the graph's order of rows, in the files' order.
 template <class T>
 std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, const std::vector<T>& values) {
   const auto is_named = [&](const Tensor& t) { return t.kind == Kind::parameter && t.name == parameter; };
@@ -50,14 +50,14 @@ std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, c
   return moved;
 }
 
-// The bias beside that of an encoder's keys; empty for any other parameter.
+// The query bias that belongs to an encoder's key bias; empty for any other parameter.
 inline std::string bias_of_queries(std::string name) {
   for (const auto& [key, query] : {std::pair{".key.bias", ".query.bias"}, {".k_lin.bias", ".q_lin.bias"}})
     if (name.ends_with(key)) return name.replace(name.size() - std::string_view(key).size(), std::string::npos, query);
   return {};
 }
 
-// A trainer that takes a step of what transformers or PEFT computed with the same model.
+// A trainer for one step of a model whose loss and gradients transformers or PEFT computed.
 class GoldenTrainer {
  public:
   GoldenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned) : model_(std::move(model)) {
@@ -71,7 +71,7 @@ class GoldenTrainer {
   GoldenTrainer(const GoldenTrainer&) = delete;
   Trainer* operator->() { return trainer_.get(); }
 
-  // `expected` has the mean "loss", and "grad.PARAMETER" of everything that is trained.
+  // `expected` has the mean "loss", and "grad.PARAMETER" for every trained parameter.
   void expect_step(const GlobalBatch& batch, const SafetensorsReader& expected) {
     const auto result = trainer_->step(batch.source(), batch.samples(), 1e-3);
     ASSERT_TRUE(result) << result.error().message;
@@ -85,7 +85,7 @@ class GoldenTrainer {
       const auto theirs = read_tensor<float>(expected, "grad." + name);
       ASSERT_EQ(values.size(), theirs.size()) << name;
       const std::vector<double> ours = in_file_order(model_->graph(), name, values);
-      // That of a key's bias is 0 but for rounding, as softmax hides the bias.
+      // The gradient of a key bias is 0 but for rounding, as softmax cancels the bias.
       const std::string of_queries = bias_of_queries(name);
       double most = 0;
       for (const float x : of_queries.empty() ? theirs : read_tensor<float>(expected, "grad." + of_queries)) most = std::max(most, std::abs(static_cast<double>(x)));

@@ -1,4 +1,4 @@
-// The whole way from a Hugging Face folder to gradients and logits, against fp64 values of transformers.
+// The whole path from a Hugging Face folder to gradients and logits, against transformers' fp64 values.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ struct Golden {
   std::map<std::string, double> bf16_error;         // of transformers, by kind of tensor
 };
 
-// The name without the number of its layer: one run's error of one tensor is chance, the worst of its kind less so.
+// The name without layer numbers. One run's error of one tensor is chance; the worst of its kind varies less.
 std::string kind_of(std::string name) {
   std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
   return name;
@@ -61,8 +61,9 @@ struct Case {
   int64_t micro_batch;
 };
 
-// In fp32 close to fp64; in bf16 not further from it than transformers in bf16, and a hundredth; two of adapters, which PEFT keeps in fp32,
-// and of Gemma, whose sums of few numbers pass more roundings (0.0397 of the 12 weights of a norm of heads, transformers 0.0272).
+// In fp32 close to fp64. In bf16 at most a hundredth further from it than transformers in bf16; two
+// hundredths for adapters, which PEFT keeps in fp32, and for Gemma, where sums of few numbers are rounded
+// more often (0.0397 for the 12 weights of a head norm, transformers 0.0272).
 double tolerance_of(const Golden& golden, const Case& c, const std::string& tensor) {
   if (c.precision == Precision::fp32) return tensor == "loss" ? 1e-6 : 1e-5;
   const auto error = golden.bf16_error.find(kind_of(tensor));
@@ -96,7 +97,7 @@ TEST_P(GoldenModel, LossGradientsAndLogitsAgreeWithTransformers) {
   auto trainer = trainer_for(golden.model, planned, options);
   ASSERT_TRUE(trainer);
 
-  // Logits of every prefix, from the cache of keys and values.
+  // Logits of every prefix, from the key-value cache.
   std::vector<float> all;
   for (int64_t sample = 0; sample < samples; ++sample)
     for (int64_t count = 1; count <= sequence; ++count) {
@@ -199,7 +200,7 @@ TEST(GoldenAdapters, MergeAsPeftDoes) {
   }
 }
 
-// Of a model in 4 bits: its values, and the codes that we would have chosen, to the bit.
+// For a 4-bit model: its values, and the codes that our own quantization chooses, bit by bit.
 TEST(GoldenCodes, AreThoseOfBitsandbytes) {
   ModelSource source;
   source.source = folder_of("llama_nf4");
@@ -228,7 +229,7 @@ TEST(GoldenCodes, AreThoseOfBitsandbytes) {
     ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
     ASSERT_TRUE(model->read(p, values.size() - part.size(), part.size(), part.data()));
     EXPECT_TRUE(std::equal(part.rbegin(), part.rend(), values.rbegin())) << p.name;   // from any element on
-    // Their values keep their codes, so they come into the arena as they are.
+    // Quantizing the values gives the same codes, so that codes can be copied into the arena.
     if (is_code) {
       EXPECT_EQ(codes_of(values), read_tensor<uint8_t>(*files, p.name)) << p.name;
     }
@@ -242,7 +243,7 @@ TEST(GoldenCodes, AreThoseOfBitsandbytes) {
   EXPECT_EQ(compared, 2);
 }
 
-// Merged it is numbers again, of the type that the codes were made from.
+// A merged model has numbers again, of the type that the codes were made from.
 TEST(GoldenCodes, MergeToNumbers) {
   TemporaryDirectory folder;
   const Golden golden = open_golden("adapter_llama_nf4");

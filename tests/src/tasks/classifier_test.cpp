@@ -1,4 +1,4 @@
-// Classifiers of whole samples: against transformers and PEFT, through folders, and what a run of them is and counts.
+// Classifiers of whole samples: against transformers and PEFT, in folders, in runs, and in evaluations.
 #include "planner/plan/plan_file.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
@@ -12,7 +12,7 @@ using namespace testing_tools;
 
 constexpr int64_t sequence = 24;
 
-// ---- against what others compute ----------------------------------------------------------------------------------
+// ---- against what others compute -------------------------------------------------------------------------
 
 class GoldenClassifier : public testing::TestWithParam<const char*> {};
 
@@ -23,7 +23,8 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   auto expected = SafetensorsReader::open(folder_of(GetParam()) + "/expected.safetensors");
   ASSERT_TRUE(model && expected);
   const std::string folder = GetParam();
-  const std::vector<std::string> names = folder == "adapter_classifier_llama" || folder == "adapter_encoder_bert_pooler"   // bases without labels
+  // Bases without labels.
+  const std::vector<std::string> names = folder == "adapter_classifier_llama" || folder == "adapter_encoder_bert_pooler"
                                              ? std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3", "LABEL_4"}
                                              : std::vector<std::string>{"arrival", "refund", "top up", "card \u201clost\u201d", "other"};
   EXPECT_EQ(model->config().labels, names);
@@ -67,9 +68,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier, testing::Values("classifier
                            return name;
                          });
 
-// ---- runs ---------------------------------------------------------------------------------------------------------
+// ---- runs ------------------------------------------------------------------------------------------------
 
-// Samples of different lengths; what they are called follows from their last token.
+// Samples of different lengths. A sample's label depends on its last token.
 GlobalBatch labelled_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   for (int64_t s = 0; s < samples; ++s) {
@@ -142,7 +143,7 @@ TEST(Classifier, Learns) {
   EXPECT_GE(hits, 58);
 }
 
-// Documents of 1 to 30 tokens, some longer than a sample, and one in nine without a label.
+// Documents of 1 to 30 tokens, some longer than a sample. One in nine has no label.
 struct Documents {
   TemporaryDirectory folder;
   std::vector<std::vector<int32_t>> tokens;
@@ -236,7 +237,7 @@ TEST(Classifier, DatasetsAndModelsMustAgreeOnLabels) {
   EXPECT_EQ(of_classifier->generate({prompt.data(), 2, out.data(), 3}).error().code, Code::unsupported);
 }
 
-// Marks are read again with every sample: by what they say now nobody looks beyond the labels.
+// Marks are read again with every sample. Changed marks must not lead to labels past the end.
 TEST(Classifier, MarksThatChangeAreNamed) {
   const Documents documents(60);
   DatasetOptions options = documents.options();
@@ -246,14 +247,15 @@ TEST(Classifier, MarksThatChangeAreNamed) {
   std::vector<int32_t> in(sequence), targets(sequence), positions(sequence);
   const SampleRows rows{in.data(), targets.data(), positions.data()};
   EXPECT_TRUE(dataset->read(Dataset::Part::training, 0, sequence, rows));
-  put_file(options.marks_path, std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));   // of as many documents as tokens
+  // Every token begins a document.
+  put_file(options.marks_path, std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));
   const Status read = dataset->read(Dataset::Part::training, 0, sequence, rows);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, Code::corrupt);
   EXPECT_NE(read.error().message.find("it has changed since it was opened"), std::string::npos) << read.error().message;
 }
 
-// ---- folders ------------------------------------------------------------------------------------------------------
+// ---- folders ---------------------------------------------------------------------------------------------
 
 std::vector<float> logits_of(Trainer& trainer) {
   const GlobalBatch batch = random_batch(3, 1, sequence);
@@ -274,7 +276,7 @@ std::shared_ptr<const Model> open_labelled(const std::string& folder, size_t cou
 
 class ClassifierFolder : public testing::TestWithParam<const char*> {
  protected:
-  // A language model that was trained a little, in a folder.
+  // A language model, trained a little, in a folder.
   void SetUp() override {
     const auto model = model_of(std::string(GetParam()) == "gpt2" ? small_gpt2() : std::string(GetParam()) == "qwen2" ? small_qwen2() : small_llama());
     OpenTrainer trainer(model, plan_for(*model, request_for(4, sequence)));
@@ -321,7 +323,7 @@ TEST_P(ClassifierFolder, ALanguageModelGetsANewHeadAndKeepsTheRest) {
   EXPECT_EQ(again->config().labels, names_);
   EXPECT_EQ(logits_of(*trainer_of(again)), logits_of(*trainer));
   EXPECT_EQ(describe(again->graph()), describe(model->graph()));
-  // Its own labels, said again, are no others; the same number without names is that, too.
+  // Its own labels may be given again, or their number without names.
   EXPECT_TRUE(open_labelled(out_, 3, names_));
   EXPECT_TRUE(open_labelled(out_, 3));
   for (const auto& [count, names] : {std::pair{size_t{4}, std::vector<std::string>{}}, {size_t{3}, {"a", "b", "c"}}}) {
@@ -362,14 +364,14 @@ TEST_P(ClassifierFolder, AdaptersBringTheHeadAndItsNames) {
   auto restored = trainer_of(model);
   ASSERT_TRUE(restored->restore(folder_ / "now.stw"));
   EXPECT_EQ(logits_of(*restored), trained);
-  // A folder of PEFT's has no names.
+  // A folder written by PEFT has no names.
   ASSERT_EQ(std::remove(adapter_labels(out_).c_str()), 0);
   EXPECT_EQ(open_labelled(out_, 0)->config().labels, (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
   EXPECT_EQ(open_labelled(base_, 3, names_, {}, out_)->config().labels, names_);
   ModelSource wrong;
   wrong.source = base_, wrong.adapter = out_, wrong.label_count = 4;
   EXPECT_NE(Model::open(wrong).error().message.find("a head for 3 labels of its own"), std::string::npos);
-  // Merged it is a classifier like any other.
+  // A merged model is a classifier like any other.
   ASSERT_TRUE(write_merged(*open_labelled(base_, 3, names_, {}, out_), merged_));
   const auto merged = open_labelled(merged_, 0);
   ASSERT_TRUE(merged);
@@ -402,7 +404,7 @@ TEST_P(ClassifierFolder, DamagedHeadsAndNamesAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ClassifierFolder, testing::Values("gpt2", "qwen2", "llama"), [](const auto& info) { return std::string(info.param); });
 
-// ---- configs ------------------------------------------------------------------------------------------------------
+// ---- configs ---------------------------------------------------------------------------------------------
 
 TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   const auto labels = [](const std::string& members) -> Result<std::vector<std::string>> {
@@ -426,13 +428,13 @@ TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "a"}, )"), "config: labels: \"a\" is there twice");
   EXPECT_EQ(refusal(R"("id2label": [], )").substr(0, 18), "config: \"id2label\"");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"), "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
-  // Heads of other kinds.
+  // Other kinds of heads.
   for (const char* other : {"LlamaForMultipleChoice", "LlamaForQuestionAnswering"}) {
     const auto read = parse_model(std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().message, std::string("config: architectures: ") + other + " is not supported");
   }
-  // A language model may have such members too: they mean nothing there.
+  // A language model's config may have these keys too; they have no effect.
   EXPECT_TRUE(parse_model("{\"architectures\": [\"LlamaForCausalLM\"], \"num_labels\": 3, " + small_llama().substr(1), "config")->labels.empty());
 }
 

@@ -1,5 +1,5 @@
-// Encoders as classifiers: texts that lie end to end in samples, their bits, their answers and their files. What transformers computes
-// is in classifier_test.cpp.
+// Encoders as classifiers: texts that lie end to end in samples, their bits, their answers and their files.
+// classifier_test.cpp compares them with transformers.
 #include "planner/plan/plan_file.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
@@ -13,7 +13,8 @@ using namespace testing_tools;
 
 constexpr int64_t sequence = 40;
 
-// Texts of 1 to 20 tokens end to end in samples, with a label each; the rest of a sample is documents of one token.
+// Texts of 1 to 20 tokens end to end in samples, each with a label. The rest of a sample is documents of one
+// token.
 struct Packed {
   GlobalBatch batch;
   struct Place { int64_t sample, begin, length; int32_t label; };
@@ -29,7 +30,7 @@ Packed packed_batch(uint64_t seed, int64_t samples, bool with_types) {
   for (int64_t s = 0; s < samples; ++s)
     for (int64_t begin = 0, length; begin + (length = 1 + static_cast<int64_t>(random() % 20)) <= sequence; begin += length) {
       const auto at = static_cast<size_t>(s * sequence + begin);
-      // The label says what the last token is, which the first one has to look for.
+      // The label depends on the last token, which the first token must attend to.
       const int32_t label = b.tokens[at + static_cast<size_t>(length) - 1] % static_cast<int32_t>(small_labels);
       b.targets[at] = label;
       packed.texts.push_back({s, begin, length, label});
@@ -62,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Encoder,
                                          NumericsCase{"modernbert", classifier_of(small_modernbert()), Precision::bf16, 8}),
                          case_name);
 
-// A text's answer and its part of the gradients do not depend on what lies beside it, or where.
+// A text's answer and its share of the gradients do not depend on the other texts of its sample, or on its
+// place.
 TEST(Encoder, ATextIsAlone) {
   for (const std::string& config : small_encoders()) {
     const auto model = model_of(config);
@@ -116,7 +118,8 @@ TEST(Encoder, ATextIsAlone) {
     for (const auto& [name, values] : together) {
       const std::vector<double>& others = alone[name];
       ASSERT_EQ(values.size(), others.size());
-      const std::string of_queries = bias_of_queries(name);   // a bias of keys has no gradient but rounding
+      // A key bias has only rounding errors as its gradient.
+      const std::string of_queries = bias_of_queries(name);
       double most = 0, off = 0;
       for (const double x : of_queries.empty() ? values : together[of_queries]) most = std::max(most, std::fabs(x));
       for (size_t i = 0; i < values.size(); ++i) off = std::max(off, std::fabs(values[i] - others[i]));
@@ -129,7 +132,8 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   TemporaryDirectory folder;
   const auto model = model_of(classifier_of(small_bert()));
   Request request = request_for(16, sequence, 2);
-  request.inputs.positions = true;   // as asked for with documents; the model has them in any case
+  // Asked for explicitly, as with documents; the model has positions in any case.
+  request.inputs.positions = true;
   auto trainer = trainer_for(model, plan_for(*model, request));
   double last = 0;
   for (uint64_t step = 0; step < 300; ++step) {
@@ -158,7 +162,7 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   EXPECT_GE(hits, static_cast<int>(unseen.texts.size() * 8 / 10));
 }
 
-// ---- adapters -----------------------------------------------------------------------------------------------------
+// ---- adapters --------------------------------------------------------------------------------------------
 
 std::shared_ptr<const Model> open_adapters(const std::string& source, Adapters adapters = {}, const std::string& adapter = {}, size_t labels = 0) {
   ModelSource s;
@@ -183,7 +187,7 @@ std::vector<float> answers(const std::shared_ptr<const Model>& model) {
   return logits;
 }
 
-// Trains for some steps, and writes a folder.
+// Trains for some steps and exports to a folder.
 void train_into(const std::string& folder, const std::shared_ptr<const Model>& model, uint64_t steps) {
   auto trainer = trainer_for(model, plan_for(*model, request_for(4, sequence, 2)));
   std::vector<double> figures;
@@ -219,7 +223,8 @@ TEST(EncoderAdapters, AreReadAndMergedAsTheyWereTrained) {
   }
 }
 
-// The pooler of a model that has one is frozen, as PEFT has it; one that nobody has trained is trained, and lies beside the adapters.
+// A trained pooler is frozen, as in PEFT. A pooler that no file has is trained, and is stored with the
+// adapters.
 TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   TemporaryDirectory folder;
   const std::string base = folder_of("encoder_bert_mlm"), out = folder / "out";
@@ -233,7 +238,7 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   const auto again = open_adapters(base, {}, out);
   EXPECT_EQ(again->graph().trainable_count(), model->graph().trainable_count());
   EXPECT_NE(answers(again), answers(model));
-  // Not in a model that has it: PEFT has none in its list there, and an adapter of it may be asked for.
+  // A model that has a pooler does not train it: it is not in PEFT's default list, and may have an adapter.
   const auto has_one = open_adapters(folder_of("encoder_bert"), some);
   for (const Tensor& t : has_one->graph().tensors)
     EXPECT_FALSE(t.kind == Kind::parameter && t.name.find("pooler") != std::string::npos && (t.trainable || t.of_adapters)) << t.name;
@@ -256,7 +261,8 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   EXPECT_NE(refused("base_model_name_or_path", folder_of("encoder_distilbert")).find("there are k_lin"), std::string::npos);
 }
 
-// What blocks share is stored once, under transformers' names, and has one state; a gradient for each use.
+// A parameter that blocks share is stored once, under transformers' names. It has one state, and a gradient
+// for each use.
 TEST(Encoder, SharedParametersAreOne) {
   TemporaryDirectory folder;
   ModelSource source;
@@ -278,7 +284,8 @@ TEST(Encoder, SharedParametersAreOne) {
   EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
 }
 
-// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra, _albert and _modernbert.
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra, _albert and
+// _modernbert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
@@ -315,7 +322,8 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(absent->rotary[0].theta, 160000);
   EXPECT_EQ(absent->rotary[1].theta, 10000);
   for (size_t layer = 0; layer < 22; ++layer) {
-    EXPECT_EQ(absent->layer_attention[layer].window, layer % 3 == 0 ? 0 : 65) << layer;   // 64 keys to each side
+    // 64 keys to each side
+    EXPECT_EQ(absent->layer_attention[layer].window, layer % 3 == 0 ? 0 : 65) << layer;
     EXPECT_EQ(absent->layer_attention[layer].rotary, layer % 3 == 0 ? 0 : 1) << layer;
   }
   const auto older = modernbert_with(R"("global_rope_theta": 500.0, "local_rope_theta": 20, "norm_bias": true, "deterministic_flash_attn": true, "reference_compile": false)");
@@ -340,7 +348,8 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(with_head->gate, Gate::silu);
 }
 
-// A masked language model's head is what a classifier's begins with; a body alone has none, and names without "model." in front.
+// A masked language model's head is the first part of a classifier's. A file of the body alone has no head,
+// and names without "model.".
 TEST(Encoder, ModernBertBringsTheHeadThatItHas) {
   const auto golden = SafetensorsReader::open(folder_of("encoder_modernbert") + "/model.safetensors");
   auto config = parse_json(file_bytes(folder_of("encoder_modernbert") + "/config.json"));

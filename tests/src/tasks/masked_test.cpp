@@ -1,4 +1,5 @@
-// Masked language models: against transformers and PEFT, which tokens are hidden, and bits of runs. Tokens are hidden by the dataset.
+// Masked language models: against transformers and PEFT, the choice of hidden tokens, and bits of runs. The
+// dataset hides tokens.
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
 #include "tests/src/models/golden.h"
@@ -10,13 +11,13 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t sequence = 40;
-constexpr int32_t cls = 1, separator = 2, mask = 3, first_ordinary = 4;   // of the small vocabulary
+constexpr int32_t cls = 1, separator = 2, mask = 3, first_ordinary = 4;   // ids in the small vocabulary
 
-// ---- against what others compute ----------------------------------------------------------------------------------
+// ---- against what others compute -------------------------------------------------------------------------
 
 class GoldenMasked : public testing::TestWithParam<const char*> {};
 
-// Folders of 2018 have the values of encoder_bert_mlm, and a head for next sentences that is left out.
+// Files from 2018 have the values of encoder_bert_mlm, and a next-sentence head that is ignored.
 TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
   const std::string name = GetParam();
   const bool is_old = name == "encoder_bert_old";
@@ -41,7 +42,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
     Request request = request_for(samples, batch.sequence, 2);
     request.micro_batch = micro_batch;
     GoldenTrainer trainer(model, plan_for(*model, request));
-    // Logits up to a number a row: log-probabilities of every token of the vocabulary.
+    // Logits up to a constant for each row: log-probabilities of every token of the vocabulary.
     const int64_t vocabulary = model->config().vocabulary;
     GlobalBatch asked = batch;
     std::vector<double> ours, theirs;
@@ -72,9 +73,10 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenMasked,
                                          "adapter_encoder_modernbert_mlm", "adapter_encoder_bert_mlm", "adapter_encoder_albert_mlm"),
                          [](const auto& about) { return std::string(about.param); });
 
-// ---- data ---------------------------------------------------------------------------------------------------------
+// ---- data ------------------------------------------------------------------------------------------------
 
-// Documents of 3 to 20 tokens, [CLS] … [SEP]. The second half of the vocabulary continues words. Each ordinary token says what the next one is.
+// Documents of 3 to 20 tokens, [CLS] … [SEP]. The second half of the vocabulary continues words. Each
+// ordinary token determines the next one.
 struct Texts {
   TemporaryDirectory folder;
   std::vector<int32_t> tokens;
@@ -149,7 +151,7 @@ TEST(Masking, HidesTheSharesThatItNamesAndNothingElse) {
         to_mask += s.targets[i] != kernels::ignored_target && s.tokens[i] == mask;
         stays += s.targets[i] != kernels::ignored_target && s.tokens[i] == was;
       }
-      // The window's own tokens, up to the document that it has no room for.
+      // The window's own tokens, up to the document that does not fit.
       const auto& marks = texts.marks;
       size_t end = 0;
       for (size_t i = 0; i < sequence; ++i)
@@ -192,7 +194,7 @@ TEST(Masking, HidesWholeWords) {
     for (const Dataset* dataset : {&*words, &*alone}) {
       const uint64_t start = dataset->training_start(1, batch, batch, 0, sequence);
       const Sample s(*dataset, Dataset::Part::training, start, Dataset::training_mask(1, batch, 0));
-      for (size_t i = 1; i < 20; ++i) {   // a window has as many of its own in any case
+      for (size_t i = 1; i < 20; ++i) {   // every window has this many tokens of its own
         const int32_t was = texts.tokens[start + i], before = texts.tokens[start + i - 1];
         const bool is_hidden = s.targets[i] != kernels::ignored_target, was_hidden = s.targets[i - 1] != kernels::ignored_target;
         if (was < first_ordinary) continue;
@@ -245,7 +247,7 @@ TEST(Masking, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refused([](DatasetOptions& o) { o.pairs = true; }), "a mask rate is for masked language models, whose data has neither labels nor pairs");
 }
 
-// ---- runs ---------------------------------------------------------------------------------------------------------
+// ---- runs ------------------------------------------------------------------------------------------------
 
 constexpr Schedule constant_rate{ScheduleKind::constant, 1e-3, 0, 0, 1, 0};
 
@@ -280,7 +282,7 @@ TEST_P(Masked, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
   const auto whole_plan = plan_for(*model, r);
   const Trained whole = train(whole_plan, 3);
   EXPECT_GT(whole.figures[2], 6 * sequence * 0.05);
-  Decisions away = whole_plan->plan.decisions;   // all that may lie in host memory
+  Decisions away = whole_plan->plan.decisions;   // offload as much as possible
   const int blocks = whole_plan->graph.blocks();
   away.offload = {{blocks + 1, blocks + 1, blocks, blocks, blocks}};
   EXPECT_EQ(train(plan_with(*model, r, away), 3, "", texts.folder / "away.stw").figures, whole.figures);
@@ -311,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Masked,
                                                       false, Quantize::nf4}),
                          case_name);
 
-// A sample whose tokens are all left alone has no target; a batch of such ones is skipped.
+// A sample in which no token is hidden has no target. A batch of such samples is skipped.
 TEST(MaskedRuns, ABatchWithoutAHiddenTokenIsSkipped) {
   const auto model = model_of(masked_of(small_bert()));
   const Texts texts;
@@ -344,7 +346,7 @@ TEST(MaskedRuns, LearnsAndItsFolderGoesOn) {
   const auto again = open_model(source);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->config().task, Task::masked_language_model);
-  // Other batches have the same windows and masks.
+  // Another batch size has the same windows and masks.
   EXPECT_NEAR(*trainer_for(again, plan_for(*again, request_for(5, sequence)))->evaluate(dataset, 100), after, 1e-6);
   source.task = Task::label;
   source.label_count = 3;
@@ -354,7 +356,7 @@ TEST(MaskedRuns, LearnsAndItsFolderGoesOn) {
   for (int t : classifier->parameters()) EXPECT_FALSE(classifier->graph().at(t).name.starts_with("cls.")) << classifier->graph().at(t).name;
 }
 
-// ---- adapters -----------------------------------------------------------------------------------------------------
+// ---- adapters --------------------------------------------------------------------------------------------
 
 std::shared_ptr<const Model> opened(const std::string& folder, const Adapters& adapters = {}, std::optional<Task> task = {}) {
   ModelSource source;
@@ -401,20 +403,21 @@ TEST(MaskedAdapters, AreReadAndMergedAsTheyWereTrained) {
   }
 }
 
-// A head that no file has is trained beside the adapters, but for its bias, which PEFT could not save without the table of words.
+// A head that no file has is trained together with the adapters. Its bias is not, as PEFT could not save it
+// without the word table.
 TEST(MaskedAdapters, AHeadThatNoFileHasIsTrained) {
   TemporaryDirectory folder;
   const std::string base = folder / "base", out = folder / "out", merged = folder / "merged";
   const auto classifier = model_of(classifier_of(small_bert()));
   ASSERT_TRUE(trainer_for(classifier, plan_for(*classifier, request_for(2, sequence)))->export_model(base));
-  put_file(base + "/config.json", small_bert());   // its body
+  put_file(base + "/config.json", small_bert());   // the body's config
   const Texts texts(200, true);
   const Dataset dataset = texts.open();
   const auto model = opened(base, adapters_of_all(), Task::masked_language_model);
   EXPECT_TRUE(model->has_drawn_head());
   train_into(out, model, dataset, 40);
   EXPECT_EQ(list_of(out, "modules_to_save"), R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm"])");
-  const auto again = opened(out);   // whose tensors say that they are such a head's
+  const auto again = opened(out);   // its tensors show that they belong to such a head
   EXPECT_EQ(again->config().task, Task::masked_language_model);
   EXPECT_FALSE(again->has_drawn_head());
   EXPECT_EQ(again->graph().trainable_count(), model->graph().trainable_count());
@@ -424,7 +427,7 @@ TEST(MaskedAdapters, AHeadThatNoFileHasIsTrained) {
   EXPECT_NEAR(loss_of(opened(merged), dataset), loss, 1e-5);
 }
 
-// PEFT makes another matrix of the table of words where modules_to_save names what gives the logits.
+// PEFT copies the word table into another matrix where modules_to_save names the decoder.
 TEST(MaskedAdapters, ASavedDecoderIsNoLongerTheTable) {
   for (const auto& [name, modules] : {std::pair{"adapter_encoder_bert_mlm", R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm","cls.predictions.decoder"])"},
                                       {"adapter_encoder_albert_mlm", R"(["predictions.decoder"])"}}) {
@@ -470,18 +473,19 @@ TEST(MaskedAdapters, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"tok_embeddings"})), adapter_config(out) + ": modules_to_save \"tok_embeddings\" is not supported");
 }
 
-// ---- models -------------------------------------------------------------------------------------------------------
+// ---- models ----------------------------------------------------------------------------------------------
 
 TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
   ModelSource source;
-  source.source = folder_of("encoder_bert");   // a classifier's
+  source.source = folder_of("encoder_bert");   // a classifier
   source.task = Task::masked_language_model;
   EXPECT_NE(Model::open(source).error().message.find("the model's task is label, which is not masked-language-model, that was given"), std::string::npos);
   TemporaryDirectory folder;
   const auto mlm = model_of(masked_of(small_bert()));
   auto trainer = trainer_for(mlm, plan_for(*mlm, request_for(1, sequence)));
   ASSERT_TRUE(trainer->export_model(folder / "out"));
-  put_file(folder / "out/config.json", small_bert());   // a body, whose files have a head all the same
+  // The config of a body, although the files have a head.
+  put_file(folder / "out/config.json", small_bert());
   source.source = folder / "out";
   const auto with_head = open_model(source);
   put_file(folder / "body.json", small_bert());
@@ -505,7 +509,7 @@ TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
     EXPECT_EQ(values_of(*with_head, name), values_of(*mlm, name)) << name;
     EXPECT_NE(values_of(*drawn, name), values_of(*mlm, name)) << name;
   }
-  // Without its head in the files a model that says it has one is no whole one.
+  // A model whose config says that it has a head must have it in its files.
   std::string config = *read_text(folder_of("encoder_bert") + "/config.json", 1 << 20);
   const std::string class_name = "BertForSequenceClassification";
   config.replace(config.find(class_name), class_name.size(), "BertForMaskedLM");
@@ -515,7 +519,7 @@ TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
   const auto refused = Model::open(lacking);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("tensor cls.predictions.transform.dense.weight is missing"), std::string::npos) << refused.error().message;
-  lacking.task = Task::language_model;   // the body alone is there
+  lacking.task = Task::language_model;   // the body is complete
   EXPECT_TRUE(Model::open(lacking));
 }
 
@@ -530,7 +534,7 @@ TEST(MaskedModel, RefusesWhatItCannotDo) {
   EXPECT_EQ(open_as(small_gpt2(), Task::masked_language_model).error().message, "config: a model of type gpt2 has no head for masked tokens: the task masked-language-model is not supported");
   const auto sparse = [](const char* ignored) { return std::string("{\"sparse_prediction\": true, \"sparse_pred_ignore_index\": ") + ignored + ", " + small_modernbert().substr(1); };
   EXPECT_TRUE(open_as(sparse("-1"), Task::masked_language_model));
-  EXPECT_TRUE(open_as(sparse("0"), Task::language_model));   // which no body looks at
+  EXPECT_TRUE(open_as(sparse("0"), Task::language_model));   // the body ignores this setting
   const std::string refusal = "config: sparse_pred_ignore_index 0 is not supported: expected a negative one, which no token has";
   EXPECT_EQ(open_as(sparse("0"), Task::masked_language_model).error().message, refusal);
   EXPECT_EQ(open_as(masked_of(sparse("0")), Task::masked_language_model).error().message, refusal);

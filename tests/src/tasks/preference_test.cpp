@@ -1,5 +1,5 @@
-// Preferences: what is trained of pairs of documents, held against plain training with the weights that the definitions say; that no decision of
-// a plan changes a bit; references, and datasets of pairs.
+// Preferences: training on pairs of documents against plain training with weights from the definitions; equal
+// bits under all plans; references, and datasets of pairs.
 #include <bit>
 #include <cmath>
 #include <random>
@@ -23,7 +23,8 @@ Request pair_request(Preference preference, int64_t batch, int64_t micro_batch =
   return r;
 }
 
-// Pairs of documents, each a prompt without targets and an answer with them; samples of two or three documents and what is left behind them.
+// Pairs of documents: each document has a prompt without targets and an answer with targets. Samples hold two
+// or three documents and a rest.
 GlobalBatch pair_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   std::mt19937 random(static_cast<uint32_t>(seed));
@@ -48,7 +49,7 @@ std::vector<float> losses_of(Trainer& trainer, const GlobalBatch& batch) {
   return losses;
 }
 
-// A batch of pairs, and as reference what another model says of it.
+// A batch of pairs, with another model's log-probabilities as the reference.
 GlobalBatch with_reference(GlobalBatch batch, const SmallModel& config) {
   const auto model = model_of(config, 99);
   Request r = request_for(static_cast<int64_t>(batch.samples()), sequence);
@@ -71,10 +72,11 @@ TrainerOptions options_for(Preference preference) {
 
 struct Expected {
   double loss = 0, pairs = 0, in_order = 0;
-  std::vector<float> weights;   // of tokens, so that a plain step of all targets has this gradient
+  // For each token; a plain step on all targets with these weights has the same gradient.
+  std::vector<float> weights;
 };
 
-// By the definitions of stowage.h.
+// By the definitions in stowage.h.
 Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Preference kind) {
   const double beta = 0.7, share = 0.25, smoothing = 0.1, margin = 0.3;
   Expected all;
@@ -153,7 +155,7 @@ TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
       weighted.weights = want.weights;
       ASSERT_TRUE(trainer_for(model, planned_plain, plain_options)->step(weighted.source(), 5, 1e-3));
       ASSERT_EQ(found.size(), wanted.size());
-      double most = 0;   // of all: those of some tensors cancel out
+      double most = 0;   // over all tensors: gradients of some cancel out
       for (const auto& [name, values] : wanted)
         for (const double value : values) most = std::max(most, std::abs(value));
       EXPECT_GT(most, 1e-3);
@@ -216,12 +218,12 @@ TEST(Preferences, AreCalibratedOnPairs) {
   EXPECT_GT(profile->calibration.step_nanoseconds, 0u);
 }
 
-// A plan for less memory has more chunks, makes logits twice, and says what that costs.
+// A plan for less memory has more chunks and computes logits twice. It reports that cost.
 TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
   const auto model = model_of(R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
   Request r = pair_request(Preference::simpo, 8);
-  r.sequence = 300;   // of two chunks
+  r.sequence = 300;   // two chunks
   const auto wide = plan_for(*model, r);
   ASSERT_EQ(wide->plan.decisions.loss_chunks, 1);
   const auto logits_of = [&](const Planned& planned) {
@@ -237,7 +239,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
   EXPECT_EQ(logits_of(*narrow), static_cast<std::ptrdiff_t>(2 * chunks.size()));
   EXPECT_LT(narrow->plan.bytes.peak, wide->plan.bytes.peak);
   EXPECT_EQ(wide->plan.recompute_picoseconds, 0u);
-  uint64_t again = 0;   // what the plan says of it is what its programs do
+  uint64_t again = 0;   // the plan's figure must agree with its programs
   const Pricing pricing(narrow->graph, profile_of(narrow->plan.request), narrow->plan.request.threads);
   for (const auto& [program, times] : {std::pair{&narrow->programs.micro_first, int64_t{1}}, {&narrow->programs.micro_next, narrow->plan.accumulation_steps - 1}})
     for (const Instruction& i : program->instructions)
@@ -250,7 +252,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
 TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
   const auto model = model_of(small_llama());
   GlobalBatch batch = pair_batch(11, 3), fewer = batch;
-  for (int64_t s : {0, 2}) {   // of the last sample the chosen ones, of the first all
+  for (int64_t s : {0, 2}) {   // the chosen documents of the last sample, and all of the first
     bool is_chosen = false;
     for (int64_t i = 0; i < sequence; ++i) {
       const auto at = static_cast<size_t>(s * sequence + i);
@@ -306,7 +308,7 @@ TEST(Preferences, WhatTheyDoNotKnowIsRefused) {
   EXPECT_NE(refused.error().message.find("preference dpo is for language models"), std::string::npos);
 }
 
-// Tokens, marks of documents of 3 to 9 tokens of which all but the first two are learned, in files.
+// Files of tokens and marks: documents of 3 to 9 tokens, of which all but the first two are targets.
 struct PairFiles {
   TemporaryDirectory folder;
   uint64_t tokens = 0, documents = 0;
@@ -344,7 +346,7 @@ TEST(PairDatasets, HoldWholePairs) {
       ASSERT_TRUE(dataset->read(part, own.first, sequence, {t.data(), targets.data(), positions.data()}));
       EXPECT_LE(own.count, static_cast<uint64_t>(sequence + 1));
       tokens += own.count;
-      // An even number of documents has targets, each of them behind its second token.
+      // An even number of documents has targets, all of them after the second token.
       uint64_t with_targets = 0;
       for (size_t i = 0; i < t.size(); ++i) {
         with_targets += targets[i] >= 0 && positions[i] == 1;
@@ -376,7 +378,7 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   o.pairs = true;
   put_file(files.folder / "reference", std::string(640, 'x'));
   EXPECT_NE(refusal(o).find("as stw_trainer_write_reference writes them"), std::string::npos);
-  // Of these pairs, then with a byte changed, then of others.
+  // A reference of these pairs, then with one byte changed, then of other pairs.
   const auto model = model_of(small_llama());
   const auto trainer = trainer_for(model, plan_for(*model, pair_request(Preference::simpo, 4)));
   auto bare = Dataset::open(files.options());
@@ -414,7 +416,7 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
   ASSERT_TRUE(written) << written.error().message;
   auto dataset = Dataset::open(o);
   ASSERT_TRUE(dataset) << dataset.error().message;
-  // Every target's value lies where the trainer reads it.
+  // Every target's value is where the trainer reads it.
   GlobalBatch batch;
   batch.sequence = sequence;
   for (uint64_t w = 0; w < 3; ++w) {
@@ -432,7 +434,7 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
     if (batch.targets[i] >= 0) {
       ASSERT_EQ(batch.reference[i], -losses[i]) << i;
     }
-  // A model against itself: log 2, and nobody is ahead. Then the chosen ones come to be.
+  // A model against itself: the loss is log 2, and no pair is in order. Training then puts pairs in order.
   const auto before = trainer->evaluate(*dataset, 100);
   ASSERT_TRUE(before);
   EXPECT_NEAR(*before, std::log(2.0), 1e-7);
@@ -444,7 +446,7 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
   EXPECT_EQ(trainer->progress().accuracy, 1);
 }
 
-// A part without a pair has nothing to be said of.
+// A part without pairs needs no reference.
 TEST(References, AreWrittenWhereNothingOrAllIsHeldOut) {
   const PairFiles files(12);
   const auto model = model_of(small_llama());
@@ -462,7 +464,7 @@ TEST(References, AreWrittenWhereNothingOrAllIsHeldOut) {
   }
 }
 
-// They are checked in pieces, which those of all datasets but the smallest take several of.
+// References are checked in chunks; all but the smallest datasets have several.
 TEST(References, OfManyPiecesAreChecked) {
   const PairFiles files(1000);
   ASSERT_GT(files.tokens, 5000u);
@@ -509,7 +511,7 @@ TEST(References, OtherTrainersAndDatasetsAreRefused) {
   EXPECT_NE(message(of_pairs->run(*documents, 1, 1, {}, {})).find("the plan is for a preference (simpo), and the dataset has no pairs"), std::string::npos);
   EXPECT_NE(message(plain->write_reference(*pairs, files.folder / "r")).find("no preference"), std::string::npos);
   EXPECT_FALSE(std::ifstream(files.folder / "r").good());
-  EXPECT_EQ(message(of_pairs->run(*pairs, 1, 1, {}, {})), "");   // which needs no reference
+  EXPECT_EQ(message(of_pairs->run(*pairs, 1, 1, {}, {})), "");   // this needs no reference
 }
 
 }  // namespace

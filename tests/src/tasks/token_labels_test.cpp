@@ -1,4 +1,5 @@
-// Models that give every token a label: against transformers and PEFT, their bits, what a dataset and a folder hold of them.
+// Models that give every token a label: against transformers and PEFT, their bits, their datasets and their
+// folders.
 #include "planner/plan/plan_file.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
@@ -45,7 +46,7 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
   for (const int64_t micro_batch : {1, 3, 4}) {
     Request request = request_for(samples, batch.sequence, 2);
     request.micro_batch = micro_batch;
-    request.inputs.positions = micro_batch != 3;   // a decoder then takes a text at a time
+    request.inputs.positions = micro_batch != 3;   // without positions a decoder takes one text at a time
     GoldenTrainer trainer(model, plan_for(*model, request));
     std::vector<float> all(of_texts.size());
     const Status classified = trainer->classify(texts, all.data());
@@ -61,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenTokenLabels,
                                          "adapter_encoder_bert_tokens", "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens", "adapter_tokens_llama"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Texts of up to 9 tokens end to end. A token's label follows from the token before it, or of an encoder from the one after it.
+// Texts of up to 9 tokens end to end. A token's label depends on the token before it; for an encoder on the
+// one after it.
 GlobalBatch tagged_batch(uint64_t seed, int64_t samples, bool looks_ahead) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   for (int64_t i = 0; i < samples * sequence; ++i) {
@@ -119,7 +121,7 @@ TEST(TokenLabels, AreLearned) {
       hits += unseen.targets[i] == std::max_element(row, row + small_labels) - row;
     }
     EXPECT_GE(static_cast<double>(hits), 0.9 * static_cast<double>(unseen.target_count()));
-    size_t done = 0;   // texts by themselves have the same answers
+    size_t done = 0;   // single texts have the same answers
     for (const Text& text : texts) {
       ASSERT_TRUE(trainer->classify({&text, 1}, one.data() + done * small_labels));
       done += text.count;
@@ -130,7 +132,7 @@ TEST(TokenLabels, AreLearned) {
   }
 }
 
-// Texts of 1 to 30 tokens, some longer than a sample, and a label of two tokens in three.
+// Texts of 1 to 30 tokens, some longer than a sample. Two tokens in three have a label.
 struct Tagged {
   TemporaryDirectory folder;
   std::vector<std::vector<int32_t>> tokens;
@@ -230,7 +232,7 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
   const auto model = model_of(token_classifier_of(small_llama()));
   auto trainer = trainer_for(model, plan_for(*model, r));
   ASSERT_TRUE(trainer->evaluate(*dataset, 1));
-  put_file(path, std::string(ids.size(), '\7'));   // under an open dataset
+  put_file(path, std::string(ids.size(), '\7'));   // while the dataset is open
   EXPECT_EQ(trainer->evaluate(*dataset, 1).error().message, path + ": it has changed since it was opened");
 }
 
@@ -245,7 +247,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     source.source = base;
     source.task = Task::token_label;
     EXPECT_NE(Model::open(source).error().message.find("the model's task is label, which is not token-label, that was given"), std::string::npos);
-    // A config that does not say what its labels are for.
+    // A config that does not give the task of its labels.
     std::ofstream(base + "/config.json") << config;
     EXPECT_NE(Model::open(source).error().message.find("the task token-label needs labels (label_count), and the model has none"), std::string::npos);
     source.labels = {"O", "B-PER", "I-PER"};
@@ -253,7 +255,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     const std::string matrix = architecture_of(language->config()).token_head.module + std::string(".weight");
     const std::vector<Tensor>& tensors = language->graph().tensors;
     if (std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == matrix; })) {
-      // The other head's matrix has the same name, and another size.
+      // The other head's matrix has the same name but another size.
       EXPECT_NE(Model::open(source).error().message.find(": expected shape [3, "), std::string::npos);
       source.label_count = small_labels;
       source.labels.clear();
@@ -315,7 +317,8 @@ std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
   return logits;
 }
 
-// The head is new, and lies beside the adapters with its names. ModernBERT's head for masked tokens is a part of it, and frozen.
+// The head is new, and is stored with the adapters and its labels' names. It contains ModernBERT's masked-LM
+// head, which is frozen.
 TEST(TokenLabels, AdaptersBringTheHead) {
   for (const auto& [base_config, head] : {std::pair{masked_of(small_modernbert()), std::string("classifier")}, {masked_of(small_albert()), "classifier"}, {small_gpt2(), "classifier"}, {small_llama(), "score"}}) {
     TemporaryDirectory folder;
@@ -364,7 +367,7 @@ TEST(TokenLabels, AdaptersBringTheHead) {
     EXPECT_EQ(merged->config().labels, source.labels);
     const std::vector<float> of_merged = logits_of(merged);
     EXPECT_LE(relative(of_merged.data(), logits.data(), logits.size()), 1e-4);
-    // Without the file of names they have none, and PEFT's task_type says what the head is for.
+    // Without the file of names there are no names. PEFT's task_type gives the head's task.
     ASSERT_EQ(std::remove(adapter_labels(out).c_str()), 0);
     again.source = out;
     EXPECT_EQ(open_model(again)->config().task, Task::token_label);

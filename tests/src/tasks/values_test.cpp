@@ -1,4 +1,5 @@
-// Several labels of a text, and numbers: against transformers, their bits, their datasets, and what an evaluation counts of them.
+// Several labels of a text, and numbers: against transformers, their bits, their datasets and their
+// evaluations.
 #include "src/models/heads/labels.h"
 #include "tests/src/models/golden.h"
 #include "tests/src/small_models.h"
@@ -11,7 +12,7 @@ using namespace testing_tools;
 constexpr int64_t sequence = 24;
 constexpr auto none = std::numeric_limits<float>::quiet_NaN();
 
-// ---- against what transformers computes ---------------------------------------------------------------------------
+// ---- against what transformers computes ------------------------------------------------------------------
 
 class GoldenValues : public testing::TestWithParam<const char*> {};
 
@@ -33,7 +34,7 @@ TEST_P(GoldenValues, LossGradientsAndOutputsAgree) {
   batch.sequence = static_cast<int64_t>(batch.tokens.size() / samples);
   const auto length_of_sample = static_cast<size_t>(batch.sequence);
   batch.targets.assign(batch.tokens.size(), kernels::ignored_target);
-  batch.values.assign(batch.tokens.size() * width, 1e9f);   // nobody reads what has no target
+  batch.values.assign(batch.tokens.size() * width, 1e9f);   // never read without a target
   if (expected->find("token_types")) batch.token_types = read_tensor<int32_t>(*expected, "token_types");
   std::vector<Text> texts;
   for (size_t s = 0; s < samples; ++s) {
@@ -59,9 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenValues, testing::Values("labels_bert", 
                                                                "number_albert", "labels_modernbert", "number_modernbert"),
                          [](const auto& info) { return std::string(info.param); });
 
-// ---- runs ---------------------------------------------------------------------------------------------------------
+// ---- runs ------------------------------------------------------------------------------------------------
 
-// Texts of up to 12 tokens end to end, each with values that its tokens say.
+// Texts of up to 12 tokens end to end. Their values depend on their tokens.
 GlobalBatch batch_with_values(uint64_t seed, int64_t samples, const Model& model) {
   GlobalBatch b = random_batch(seed, samples, sequence);
   const size_t width = model.config().labels.size();
@@ -92,7 +93,7 @@ TEST_P(ValueBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
   r.inputs.positions = true;
   const auto batch_of = [&](uint64_t step) { return batch_with_values(10 + step, 6, *model); };
   const Trained whole = expect_same_however_cut(model, r, batch_of);
-  // Chunks of the loss: of 16 rows, which none of them may see.
+  // Chunks of the loss, of 16 rows, must not change bits.
   r.micro_batch = 6;
   Decisions decisions = plan_for(*model, r)->plan.decisions;
   decisions.loss_chunks = 4;
@@ -106,9 +107,9 @@ INSTANTIATE_TEST_SUITE_P(Models, ValueBits,
                                          NumericsCase{"number_llama_adapters", {of_numbers(small_llama()), adapters_of_some()}, Precision::fp32, 8}),
                          case_name);
 
-// ---- datasets -----------------------------------------------------------------------------------------------------
+// ---- datasets --------------------------------------------------------------------------------------------
 
-// Documents of 1 to 30 tokens, some longer than a sample, and one in nine without values.
+// Documents of 1 to 30 tokens, some longer than a sample. One in nine has no values.
 struct Documents {
   TemporaryDirectory folder;
   std::vector<std::vector<int32_t>> tokens;
@@ -216,7 +217,7 @@ TEST(Values, DatasetsSayWhatIsWrong) {
   documents.values[3][5] = INFINITY;
   documents.put_values();
   EXPECT_EQ(refusal(documents.options()), path + ": number 5 of document 3 is inf, expected a finite number");
-  documents.values[3][0] = none;   // there are none
+  documents.values[3][0] = none;   // a NaN: the document has no values
   documents.put_values();
   EXPECT_EQ(refusal(documents.options()), "");
 }
@@ -260,7 +261,7 @@ TEST(Values, WhatBelongsToASoftmaxIsRefused) {
   EXPECT_FALSE(Planned::make(*model, pairs));
 }
 
-// ---- configs ------------------------------------------------------------------------------------------------------
+// ---- configs ---------------------------------------------------------------------------------------------
 
 TEST(ValueConfig, SaysItsTaskAsTransformersDoes) {
   const auto task_of = [](const std::string& fields) {
@@ -301,7 +302,8 @@ TEST(ValueConfig, ATaskIsAskedForAndStaysInTheFolder) {
   }
 }
 
-// A config that does not say its problem may have another one, as transformers finds it by the labels that it is trained with.
+// A config without a problem_type allows every task, as transformers infers the task from the training
+// labels.
 TEST(ValueConfig, LabelsWithoutAProblemTakeAnyTask) {
   for (const Task task : {Task::label, Task::labels, Task::number}) {
     ModelSource source;
@@ -311,7 +313,7 @@ TEST(ValueConfig, LabelsWithoutAProblemTakeAnyTask) {
     ASSERT_TRUE(model);
     EXPECT_EQ(model->config().task, task);
     EXPECT_EQ(model->config().labels.size(), static_cast<size_t>(small_labels));
-    if (task == Task::label) continue;   // as the config had it
+    if (task == Task::label) continue;   // as in the config
     ASSERT_NE(model->config().json.find("problem_type"), nullptr);
     EXPECT_EQ(*model->config().json.find("problem_type")->as_string(), task_row(task).problem_type);
   }

@@ -1,5 +1,5 @@
-// What goes wrong with gradient accumulation elsewhere, as runs that print what ours gives beside it: sixteen samples at once and
-// one by one, a mean of means, frozen layers, clipping under a loss scale, updates in the middle of a step.
+// Known mistakes of gradient accumulation, and our results next to them: sixteen samples at once and one by
+// one, a mean of means, frozen layers, clipping under a loss scale, updates in the middle of a step.
 #include <cmath>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = 16, sequence = 33;
 
-// Sample s has targets in its first 1 + 2·s tokens: 16 samples of 1 to 31.
+// Sample s has targets in its first 1 + 2·s tokens: 16 samples with 1 to 31 targets.
 GlobalBatch uneven_batch(uint64_t seed) {
   GlobalBatch batch = random_batch(seed, batch_size, sequence);
   for (int64_t s = 0; s < batch_size; ++s)
@@ -121,8 +121,8 @@ TEST(Accumulation, FrozenEmbeddingsAndTheFirstTwoBlocks) {
   EXPECT_LT(frozen->plan.step_picoseconds, whole->plan.step_picoseconds);
 }
 
-// The largest step that a clip of 0.1 allows is 0.1 long, whatever the loss scale: of gradients that still carry theirs it would be
-// a quotient of that.
+// With clipping to 0.1 the longest step is 0.1, whatever the loss scale. If gradients were still scaled, it
+// would be 0.1 divided by the scale.
 TEST(Accumulation, ClippingComesAfterUnscaling) {
   const auto model = model_of(small_llama());
   Request r = request_for(batch_size, sequence, 2);
@@ -165,7 +165,7 @@ TEST(Accumulation, OneUpdateAfterTheLastMicroStep) {
   auto result = trainer->step(
       [&](uint64_t sample, const SampleRows& rows) {
         ++samples;
-        changed += trainer.state() != before;   // what micro-steps before this one have left
+        changed += trainer.state() != before;   // changes by earlier micro-steps
         return plain(sample, rows);
       },
       batch_size, 1e-2);

@@ -1,4 +1,4 @@
-// Adapters in models, folders and runs: what is trained, what is written, what is read, and what is refused by name.
+// Adapters in models, folders and runs: training, writing, reading, and refusals by name.
 #include <cmath>
 
 #include "src/weights/adapter_files.h"
@@ -45,14 +45,14 @@ double most_apart(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
-// A model in a folder of its own, and adapters that were trained for it, in another.
+// A model in a folder, and adapters trained for it in another.
 class AdapterFolder : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string config = std::string(GetParam()) == "gpt2" ? small_gpt2() : std::string(GetParam()) == "bloom" ? small_bloom() : small_qwen3();
     const auto model = model_of(config);
     OpenTrainer trainer(model, plan_of(*model));
-    std::vector<double> figures;   // some steps, or all norms would be alike
+    std::vector<double> figures;   // after some steps the norms differ
     ASSERT_TRUE(take_step(*trainer, random_batch(1, batch_size, sequence), batch_size, figures));
     ASSERT_TRUE(trainer->export_model(base_));
     ModelSource source;
@@ -87,7 +87,7 @@ TEST_P(AdapterFolder, IsReadAsItWasTrained) {
   }
 }
 
-// What B times A adds is part of the weights then.
+// B·A becomes part of the weights.
 TEST_P(AdapterFolder, Merges) {
   const auto model = open(adapters_), base = open(base_);
   ASSERT_TRUE(model && base);
@@ -115,7 +115,7 @@ TEST_P(AdapterFolder, Merges) {
   }
 }
 
-// Matrices are merged some rows at a time: those of real models in many pieces, the last of them a short one.
+// Matrices are merged some rows at a time. Real models need many such pieces, the last of them short.
 TEST(Merge, MatricesOfManyPieces) {
   TemporaryDirectory folder;
   ModelSource source;
@@ -141,7 +141,7 @@ TEST(Merge, MatricesOfManyPieces) {
   EXPECT_GT(most_apart(logits_of(base), expected), 1e-3);
 }
 
-// A checkpoint has all bits, an exported folder those of the adapters in the precision of the run.
+// A checkpoint keeps all bits. An exported folder has the adapters in the precision of the run.
 TEST_P(AdapterFolder, IsTrainedFurther) {
   const auto model = open(adapters_);
   ASSERT_TRUE(model);
@@ -180,17 +180,18 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
   refused("r", 5, "expected shape [5, ");
   refused("r", "8", "\"r\": expected");
   refused("lora_alpha", -1, "alpha");
-  refused("base_model_name_or_path", "gpt2", "its model, \"gpt2\", is no folder here");   // which random weights of that name would be
+  // A preset of that name would have random weights.
+  refused("base_model_name_or_path", "gpt2", "its model, \"gpt2\", is no folder here");
   refused("base_model_name_or_path", nullptr, "names no model");
   refused("base_model_name_or_path", adapters_, "is a folder of adapters too");
   put_file(adapter_config(adapters_), "{");
   EXPECT_FALSE(open(adapters_));
-  // Keys that change no numbers are in nobody's way.
+  // Keys that change no numbers are accepted.
   put_file(adapter_config(adapters_), to_string(parse_json(good)->set("rank_pattern", Json::object()).set("modules_to_save", nullptr).set("revision", "x"), 2));
   EXPECT_TRUE(open(adapters_));
 }
 
-// Source: peft, tuners/lora/config.py. Files of other tools leave out what is as usual.
+// Source: peft, tuners/lora/config.py. Files of other tools leave out defaults.
 TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
   auto json = parse_json(file_bytes(adapter_config(adapters_)));
   ASSERT_TRUE(json);
@@ -204,7 +205,7 @@ TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
   EXPECT_FALSE(config->adapters.rank_stabilised);
 }
 
-// Nothing but a folder with weights can be named by the adapters' own.
+// The base must be a folder with weights.
 TEST_P(AdapterFolder, WhatTheyAreForIsOneFolder) {
   const auto refused = [&](const ModelSource& source, const std::string& part) {
     const auto model = Model::open(source);
@@ -256,7 +257,7 @@ TEST_P(AdapterFolder, TensorsAreChecked) {
     EXPECT_TRUE(model.error().message.starts_with(path)) << model.error().message;
     EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
   };
-  // Without the wrapper's name in front all is the same.
+  // The wrapper's prefix of names may be absent.
   rewrite([](auto& entries) { for (auto& e : entries) e.name = e.name.substr(std::string("base_model.model.").size()); });
   EXPECT_TRUE(open(adapters_));
   const std::string good = file_bytes(path);
@@ -275,7 +276,7 @@ TEST_P(AdapterFolder, TensorsAreChecked) {
 
 INSTANTIATE_TEST_SUITE_P(Models, AdapterFolder, testing::Values("gpt2", "qwen3", "bloom"), [](const auto& info) { return std::string(info.param); });
 
-// Not trained, a model with adapters is the model.
+// Before training, a model with adapters computes the same as the model.
 TEST(NewAdapters, ChangeNothingBeforeTheFirstStep) {
   for (const std::string& config : {small_gpt2(), small_llama(), small_qwen3()}) {
     const auto plain = model_of(config), model = model_of({config, adapters_of_all()});

@@ -1,4 +1,4 @@
-// Calibration times a whole step and leaves no trace of it, however it ends.
+// Calibration times a whole step and leaves no trace, however it ends.
 #include "planner/device/calibration.h"
 
 #include <atomic>
@@ -64,12 +64,13 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
       const std::vector<OpKind> kinds = kinds_of_a_step(planned->programs);
       EXPECT_EQ(timed, kinds.size());
       for (OpKind kind : kinds) EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u) << op_row(kind).name;
-      // Apart from the clock between them, the ops are the step. Each is a median by itself, on a machine that may be busy.
+      // The ops are the whole step, except for the clock between them. Each is a separate median on a machine
+      // that may be busy.
       EXPECT_GT(sum, profile->calibration.step_nanoseconds / 4);
       EXPECT_LT(sum, profile->calibration.step_nanoseconds * 2);
       EXPECT_TRUE(profile_from_json(profile_to_json(*profile)));
 
-      // What follows is what would have followed.
+      // Training continues as if there had been no calibration.
       OpenTrainer straight(model, planned);
       const GlobalBatch batch = random_batch(4, batch_size, sequence);
       options.gradient_hook = nullptr;
@@ -79,7 +80,7 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
     }
 }
 
-// Copies are ops like others.
+// Copies are timed like other ops.
 TEST(Calibrate, TimesWhatIsOffloaded) {
   const auto model = model_of(small_llama());
   const Request request = request_of(Precision::bf16, 8, 2);
@@ -90,7 +91,7 @@ TEST(Calibrate, TimesWhatIsOffloaded) {
   const auto profile = trainer->calibrate();
   ASSERT_TRUE(profile) << profile.error().message;
   for (OpKind kind : {OpKind::fetch, OpKind::store}) EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u);
-  // The weights that lie in host memory are back as well.
+  // The weights in host memory are restored too.
   auto straight = trainer_for(model, planned);
   const GlobalBatch batch = random_batch(4, batch_size, sequence);
   const auto one = trainer->step(batch.source(), batch_size, 1e-3), other = straight->step(batch.source(), batch_size, 1e-3);
@@ -127,12 +128,12 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 1));
   OpenTrainer trainer(model, planned);
   const std::string before = trainer.bytes();
-  trainer->cancel();   // before it begins: none is lost
+  trainer->cancel();   // before the call: this cancel is not lost
   auto profile = trainer->calibrate();
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().code, Code::cancelled);
   EXPECT_TRUE(trainer.bytes() == before);
-  // And while it runs, again until one falls into it.
+  // Also during the call; repeated until a cancel falls into it.
   for (int tries = 0; tries < 100; ++tries) {
     std::atomic<bool> done = false;
     bool sent = false;
@@ -155,7 +156,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   EXPECT_TRUE(trainer->calibrate());
 }
 
-// A model that gives no finite loss cannot be timed: its updates are skipped.
+// A model without a finite loss cannot be timed, as its updates are skipped.
 TEST(Calibrate, NonFiniteWeightsAreTold) {
   const auto model = model_of(small_gpt2());
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 3));
@@ -197,7 +198,7 @@ TEST(Calibrate, WeightsThatAreGoneAreToldAndBroughtBack) {
   const auto step = trainer->step(batch.source(), batch_size, 1e-3);
   ASSERT_FALSE(step);
   EXPECT_EQ(step.error().code, Code::bad_state);
-  // Another calibration, once the file is whole again, and a restore both mend it.
+  // Once the file is whole again, another calibration and a restore both repair it.
   put_file(weights, whole);
   ASSERT_TRUE(trainer->calibrate());
   EXPECT_TRUE(trainer.bytes() == before);

@@ -1,5 +1,5 @@
-// Plan files that somebody has written by hand, with the right fingerprint: whatever stands in one, it is refused, or its programs
-// train the bits of its numerics, as any other cut of the same batch does.
+// Hand-written plan files with a valid fingerprint. Each one is refused, or its programs train the bits of
+// its numerics, as any other plan of the batch does.
 #include "tests/planner/plan/forged_plan.h"
 
 #include <map>
@@ -67,7 +67,7 @@ class Forger {
   std::mt19937_64 random_;
 };
 
-// Loads a plan; what it says of its own size is set right, so that more than that is looked at.
+// Loads a plan. Corrects its figures of its own size, so that other fields are tested too.
 Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (;;) {
     auto loaded = Planned::load(model, with_fingerprint(plan));
@@ -75,7 +75,7 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
     const std::string& said = loaded.error().message;
     const bool arena = said.find("its arena has") != std::string::npos, host = said.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
-    const size_t end = std::min(said.find(": it was made"), said.size());   // behind the number
+    const size_t end = std::min(said.find(": it was made"), said.size());   // after the number
     const std::string number = said.substr(said.find_last_of(' ', end) + 1);
     const auto bytes = static_cast<int64_t>(std::stoull(number));
     plan = with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);

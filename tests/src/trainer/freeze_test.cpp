@@ -1,5 +1,5 @@
-// Parameters that are not trained: their bytes stay, what is trained gets the gradients that it had, and the norm is of
-// those alone.
+// Frozen parameters: their bytes stay, trained parameters keep their gradients, and the norm covers only
+// those.
 #include <cmath>
 
 #include "src/trainer/trainer.h"
@@ -35,7 +35,8 @@ TEST(Frozen, KeepsItsBytes) {
   }
 }
 
-// The norm and the projection after an encoder's tables, and BLOOM's norm, are embeddings too: below what is trained nothing is differentiated.
+// The norm and the projection after an encoder's tables, and BLOOM's norm, are embeddings too. There is no
+// backward pass below the lowest trained parameter.
 TEST(Frozen, LowerBlocksHaveNoBackwardPass) {
   for (const std::string& config : {classifier_of(small_bert("0.1")), classifier_of(small_roberta()), classifier_of(small_distilbert()), classifier_of(small_electra()), small_bloom("0.1")}) {
     const auto model = model_of(config);
@@ -104,7 +105,7 @@ TEST(Group, RateAndDecayAreItsOwn) {
   r.groups = {{"blocks.0", {}, 0.5, {}, {}}, {"blocks.1", {}, 0.0, {}, {}}, {"*h.2*", {}, {}, 0.0, {}}, {"*ln_f.weight", {}, {}, 0.5, {}}};
   TrainerOptions options;
   options.weight_decay = 0.25;
-  options.gradient_hook = [](const GradientView& view) {   // decay alone
+  options.gradient_hook = [](const GradientView& view) {   // only decay remains
     std::fill_n(view.data, view.count, 0.0f);
     return true;
   };

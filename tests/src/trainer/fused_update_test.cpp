@@ -1,4 +1,5 @@
-// Updates inside the backward pass: the same bits as behind it, without the memory of the gradients; and what it cannot do.
+// Updates inside the backward pass: the same bits as updates after it, without memory for gradients; and
+// their limits.
 #include <functional>
 #include <limits>
 
@@ -12,7 +13,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 9, sequence = 33;   // loss chunks cut them
+constexpr int64_t batch_size = 9, sequence = 33;   // so that loss chunks cut samples
 
 TrainerOptions without_clipping() {
   TrainerOptions options;
@@ -121,8 +122,8 @@ TEST_F(FusedStep, WithoutTargetsOrWithALossThatIsNotFiniteChangesNothing) {
   EXPECT_EQ(trainer->progress().skipped, 2u);
 }
 
-// The loss is finite and so is the gradient of the activations, that of one norm's weight is not: what lies above it has been
-// updated by then. The trainer says so, and works again once a checkpoint is restored.
+// The loss and the activation gradients are finite, but the gradient of one norm's weight is not. The layers
+// above have been updated by then. The trainer reports it, and works again once a checkpoint is restored.
 TEST_F(FusedStep, EndsTheRunWhereAGradientIsNotFinite) {
   TemporaryDirectory folder;
   OpenTrainer trainer(model_, planned(), without_clipping());
@@ -183,7 +184,8 @@ TEST_F(FusedStep, RefusesWhatNeedsTheGradients) {
   EXPECT_NE(refused([](Request& r) { r.host_bytes = 1 << 20; }).find("host memory"), std::string::npos);
 }
 
-// Checkpoints and re-planning go between budgets, not to a plan whose update lies behind the backward pass.
+// Checkpoints and re-planning work between budgets, but not with a plan whose update follows the backward
+// pass.
 TEST_F(FusedStep, ResumesAndReplansUnderOtherBudgets) {
   TemporaryDirectory folder;
   OpenTrainer straight(model_, planned(), without_clipping());

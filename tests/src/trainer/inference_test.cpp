@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 9, sequence = 33;   // loss chunks cut them
+constexpr int64_t batch_size = 9, sequence = 33;   // so that loss chunks cut samples
 
 TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
   TemporaryDirectory folder;
@@ -89,7 +89,7 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
       ASSERT_EQ(token, std::max_element(*logits, *logits + 61) - *logits) << "prompt " << prompt << " at " << tokens.size();
       tokens.push_back(token);
     }
-    // Drawing from the most probable one alone is the same; drawing from all depends on the seed only.
+    // Sampling with top_k 1 gives the same. Sampling from all tokens depends only on the seed.
     std::vector<int32_t> drawn(out.size());
     options.out = drawn.data();
     options.sampling.temperature = 1;

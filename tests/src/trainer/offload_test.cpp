@@ -1,5 +1,5 @@
-// What lies in host memory changes no bit: not of a step, a checkpoint, an evaluation or a sample, for any set of tensors,
-// with copies before and after each op as with copies beside the ops.
+// Offload changes no bit of a step, a checkpoint, an evaluation or a generated text, for any set of tensors,
+// whether copies run before and after each op or at the same time as ops.
 #include "planner/graph/offload.h"
 
 #include <bit>
@@ -20,7 +20,7 @@ constexpr int mixtures = 1;   // a step takes tens of times as long
 constexpr int mixtures = 10;
 #endif
 
-// All that a user can see of a run.
+// All results of a run that a user can see.
 struct Outcome {
   std::vector<double> figures;
   std::string checkpoint, model;
@@ -60,7 +60,7 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   outcome.checkpoint = file_bytes(folder / "checkpoint");
   outcome.model = file_bytes(folder / "model/model.safetensors");
   EXPECT_GT(outcome.checkpoint.size(), 1000u);
-  // A restored trainer goes on as the one that was saved.
+  // A restored trainer continues like the one that was saved.
   auto again = trainer_for(model, planned);
   const auto status = again->restore(folder / "checkpoint");
   EXPECT_TRUE(status) << status.error().message;

@@ -1,5 +1,6 @@
-// Parameters that many ops use, in graphs that no family builds: gradients against those of a copy for each use, and bits at every split and plan. ALBERT, whose
-// blocks share all parameters, is in encoder_test.cpp and classifier_test.cpp.
+// Parameters used by several ops, in graphs that no family builds: gradients against a copy of the parameter
+// for each use, and bits at every split and plan. ALBERT, whose blocks share all parameters, is in
+// encoder_test.cpp and classifier_test.cpp.
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -41,7 +42,8 @@ std::string shared_name(const std::string& name) {   // without "#" and the numb
   return at == name.npos ? name : name.substr(0, at) + name.substr(end);
 }
 
-// A graph with its programs and memory. Parameters of one name, but for the number of a use, have the same values.
+// A graph with its programs and memory. Parameters whose names differ only in the number of a use have equal
+// values.
 class Running {
  public:
   Running(Graph graph, const Decisions& decisions)
@@ -60,7 +62,7 @@ class Running {
       if (graph_.owns_bytes(t)) fill(t);
   }
 
-  // The micro-steps of step number `step`; returns the loss, as a sum.
+  // The micro-steps of step number `step`. Returns the sum of the losses.
   double forward_and_backward(uint64_t step, double max_norm = 1) {
     kernels::StepState& s = *x_.state = {};
     s.seed = 3, s.step = step, s.learning_rate = 1e-2, s.beta1 = 0.9, s.beta2 = 0.95, s.epsilon = 1e-8, s.max_norm = max_norm, s.momentum = 0.9;
@@ -82,7 +84,7 @@ class Running {
   }
   void update() { execute(x_, programs_.update); }
 
-  // Of the parameter of this name, the buffers of all uses.
+  // The gradients of all uses of the parameter with this name.
   template <class T = float>
   std::vector<std::vector<T>> gradients(const std::string& name) const {
     std::vector<std::vector<T>> list;
@@ -107,7 +109,7 @@ class Running {
   }
   void poison(int gradient) { reinterpret_cast<float*>(x_.address(gradient))[3] = std::numeric_limits<float>::infinity(); }
   const kernels::StepState& state() const { return *x_.state; }
-  // All that a step changes, wherever it lies.
+  // All that a step changes, in the arena and in host memory.
   State bytes() const {
     State state;
     for (int t = 0; t < static_cast<int>(graph_.tensors.size()); ++t) {
@@ -154,8 +156,8 @@ std::vector<SharedStack> stacks() {
   return list;
 }
 
-// A graph with a copy of the parameter for every use makes the same gradients, one for each copy. Their sum in fp32, in op order, is the gradient, and its norm
-// that of the step.
+// A graph with a copy of the parameter for each use has one gradient for each copy. Their fp32 sum in op
+// order is the gradient, and its norm that of the step.
 TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
   for (const SharedStack& s : stacks()) {
     SharedStack untied = s;
@@ -167,7 +169,7 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
     std::map<std::string, int> uses;
     const std::vector<std::string> names = shared.trained();
     for (const std::string& name : apart.trained()) {   // in op order
-      // What belongs to a block that shares nothing has its own name in both.
+      // A block that shares nothing has its own names in both graphs.
       const std::string of = std::count(names.begin(), names.end(), name) ? name : shared_name(name);
       for (const std::vector<float>& values : apart.gradients(name)) {
         std::vector<float>& sum = sums[of];
@@ -185,7 +187,7 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
       double largest = 0;
       for (const float x : sum) squares += static_cast<double>(x) * static_cast<double>(x), largest = std::max(largest, std::fabs(static_cast<double>(x)));
       EXPECT_GT(largest, 0) << name;
-      if (uses[name] == 2) continue;   // norm and update add up two
+      if (uses[name] == 2) continue;   // two gradients are summed in the norm and the update
       EXPECT_EQ(std::memcmp(gradients[0].data(), sum.data(), sum.size() * sizeof(float)), 0) << name;
     }
     EXPECT_GE(most, 3);
@@ -195,7 +197,7 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
   }
 }
 
-// Along the gradient of a shared matrix the loss changes by that gradient's length.
+// Along the gradient of a shared matrix, the loss changes by the gradient's length.
 TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
   const Graph graph = shared_graph({.blocks = 3, .products = 2});
   Running run(graph, decisions_of(graph, 5, ~0u));
@@ -217,7 +219,7 @@ TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
 
 struct Way { const char* name; Optimizer optimizer; Precision precision = Precision::fp32; int bits = 32; Gradients gradients = Gradients::fp32; Quantize quantize = Quantize::none; };
 
-// However the batch is cut, whatever is kept, and wherever it lies.
+// For every micro-batch, recompute choice and offload.
 TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
   SharedStack adapted{.blocks = 3, .products = 2};
   adapted.adapters.rank = 4, adapted.adapters.alpha = 8, adapted.adapters.targets = {all_targets}, adapted.adapters.dropout = 0.1;
@@ -258,7 +260,8 @@ TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
     }
 }
 
-// Two uses side by side, whose gradients are the same numbers: in 16 bits each is rounded by random numbers of its own, so that errors of many uses do not add up.
+// Two uses in parallel have equal gradients. In 16 bits each is rounded with random numbers of its own, so
+// that the errors of many uses do not add up.
 TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
   constexpr int64_t width = 32;
   Numerics n;
@@ -291,7 +294,7 @@ TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
   EXPECT_EQ(far, 0);
 }
 
-// A gradient that is not finite in one use of many skips the step.
+// A non-finite gradient in one of many uses skips the step.
 TEST(ParameterUses, ANumberThatIsNotFiniteInOneUseSkipsTheStep) {
   const Graph graph = shared_graph({.blocks = 5});
   for (const int use : {0, 2, 4}) {

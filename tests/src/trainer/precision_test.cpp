@@ -1,4 +1,4 @@
-// fp16 with its loss scale, and what happens where numbers are not finite.
+// fp16 with its loss scale, and the treatment of non-finite numbers.
 #include <cmath>
 #include <limits>
 
@@ -40,7 +40,7 @@ TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(to_f16(1e-30f), 0);
 }
 
-// The mean gradients of fp16 agree with those of fp32 as far as its eleven bits go, whatever the scale.
+// The mean gradients of fp16 agree with those of fp32 to eleven bits, whatever the scale.
 TEST(Half, GradientsAreThoseOfFp32) {
   const auto model = model_of(small_gpt2());
   const GlobalBatch batch = random_batch(3, batch_size, sequence);
@@ -78,13 +78,14 @@ TEST(Half, GradientsAreThoseOfFp32) {
         error = std::max(error, std::abs(gradients.at(name)[i] / carried - values[i]));
       }
       if (most > 1e-4) {
-        EXPECT_LT(error / most, scale == 1 ? 0.2 : 0.02) << name << ", scale " << scale;   // small ones drown without a scale
+        // Small ones vanish without a scale.
+        EXPECT_LT(error / most, scale == 1 ? 0.2 : 0.02) << name << ", scale " << scale;
       }
     }
   }
 }
 
-// Poisoned gradients at scripted steps: the scale, the bytes and the counts follow PyTorch's rules.
+// Non-finite gradients at scripted steps: the scale, the bytes and the counts follow PyTorch's rules.
 TEST(Half, FollowsAScriptOfOverflows) {
   const auto model = model_of(small_gpt2("0.1"));
   const auto planned = plan_for(*model, half_request());
@@ -124,8 +125,8 @@ TEST(Half, FollowsAScriptOfOverflows) {
   EXPECT_EQ(trainer->progress().step, straight->progress().step);
 }
 
-// Overflow in the backward pass of one micro-batch, by a scale that is far too large: the whole step is skipped, and the
-// scale falls until steps succeed.
+// A scale that is far too large overflows in the backward pass of one micro-batch. The whole step is skipped,
+// and the scale falls until steps succeed.
 TEST(Half, FindsItsScale) {
   const auto model = model_of(small_llama());
   TrainerOptions options;
@@ -214,7 +215,7 @@ TEST(Outlier, IsSkippedAndLeavesEveryByte) {
   EXPECT_EQ(result->skip, kernels::skip_none);
 }
 
-// The scale and the statistics are part of a checkpoint: what follows is the same.
+// The scale and the statistics are part of a checkpoint, so that a resumed run has the same bits.
 TEST(Half, ResumesWithItsScale) {
   TemporaryDirectory folder;
   const auto model = model_of(small_gpt2("0.1"));
@@ -234,7 +235,7 @@ TEST(Half, ResumesWithItsScale) {
   tight.micro_batch = 1;
   tight.recompute = Recompute::full;
   TrainerOptions others = options;
-  others.loss_scale = 2;   // the checkpoint knows better
+  others.loss_scale = 2;   // the checkpoint's scale replaces it
   OpenTrainer second(model, plan_for(*model, tight), others);
   const Status restored = second->restore(folder / "checkpoint");
   ASSERT_TRUE(restored) << restored.error().message;

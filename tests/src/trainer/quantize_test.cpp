@@ -1,4 +1,4 @@
-// Adapters over matrices that are codes: trained as over a model whose files hold what the codes stand for.
+// Adapters over quantized matrices train like adapters over a model whose files hold the dequantized values.
 #include <cmath>
 
 #include "tests/src/small_models.h"
@@ -19,7 +19,7 @@ struct Case {
 
 class Quantized : public testing::TestWithParam<Case> {
  protected:
-  // A model with adapters in a folder: its own weights, or what codes of them stand for.
+  // The folder of a model with adapters: with its own weights, or with the values of their codes.
   std::string folder(bool is_rounded) {
     const auto model = model_of(GetParam().config);
     Request r = request_for(batch_size, sequence, 2);
@@ -62,7 +62,7 @@ class Quantized : public testing::TestWithParam<Case> {
     source.adapters = adapters_of_all(0.1);
     return open_model(source);
   }
-  // Over codes of that kind, or numbers; or over what the case says.
+  // A plan with codes of these kinds, or with numbers.
   Request request(Quantize quantize, Quantize embeddings) const {
     Request r = request_for(batch_size, sequence, 2);
     r.precision = GetParam().precision;
@@ -71,7 +71,7 @@ class Quantized : public testing::TestWithParam<Case> {
   }
   Request numbers() const { return request(Quantize::none, Quantize::none); }
   Request codes() const { return request(GetParam().quantize, GetParam().embeddings); }
-  // Of the adapters and their states alone; nothing of what lies in host memory.
+  // The state of adapters only; nothing in host memory.
   Trained train(const std::string& path, const Request& r, const Device& device = best_device()) {
     const auto m = model(path);
     OpenTrainer trainer(m, plan_for(*m, r), {}, device);
@@ -113,7 +113,7 @@ TEST_P(Quantized, NoBudgetChangesABit) {
   ASSERT_TRUE(refused);
   least.memory_bytes = (*refused)->plan.minimum_bytes;
   expect_same(train(path, least), expected, "smallest budget");
-  // Codes may lie in host memory, too.
+  // Codes may lie in host memory too.
   least.host_bytes = uint64_t{1} << 30;
   least.memory_bytes = 1;
   const auto with_host = Planned::make(*model(path), least);
@@ -127,7 +127,7 @@ TEST_P(Quantized, NoBudgetChangesABit) {
     if (const Device* device = device_with(isa); device && isa != kernels::best_isa()) expect_same(train(path, codes(), *device), expected);
 }
 
-// A checkpoint belongs to what lies below its adapters.
+// A checkpoint belongs to the weights below its adapters.
 TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
   const std::string path = folder(false), checkpoint = folder_ / "checkpoint.stw";
   const auto m = model(path);
@@ -178,9 +178,9 @@ TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
 INSTANTIATE_TEST_SUITE_P(Models, Quantized,
                          testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
                                          Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8}, Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
-                                         // Sums are kept beside the values there.
+                                         // Here sums are kept in addition to the values.
                                          Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
-                                         // A sum over the features of the head in three pieces.
+                                         // A sum over the head's features in three pieces.
                                          Case{"qwen3_600_tokens", with_vocabulary(small_qwen3(), 600), Precision::bf16, Quantize::none, Quantize::int8},
                                          Case{"bert_nf4", classifier_of(small_bert()), Precision::fp32, Quantize::nf4}, Case{"distilbert_int8", classifier_of(small_distilbert()), Precision::fp32, Quantize::int8, Quantize::int8},
                                          Case{"bloom_nf4", small_bloom(), Precision::fp32, Quantize::nf4},

@@ -1,4 +1,4 @@
-// A trainer whose budget changes between steps goes on with the same bits.
+// A trainer whose budget changes between steps continues with the same bits.
 #include <random>
 
 #include "src/trainer/trainer.h"
@@ -19,7 +19,7 @@ Request request_of(Precision precision, int bits) {
   return r;
 }
 
-// The bytes of a checkpoint: everything that lasts.
+// The bytes of a checkpoint: the whole state.
 std::string saved(Trainer& trainer, const TemporaryDirectory& folder) {
   EXPECT_TRUE(trainer.save(folder / "saved"));
   auto text = read_text(folder / "saved", uint64_t{1} << 30);
@@ -64,7 +64,7 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
   }
 }
 
-// In the order of the arena some tensors move up and others down.
+// Some tensors move up in the arena, others down.
 TEST(Replan, MovesWhatLastsInBothDirections) {
   TemporaryDirectory folder;
   const auto model = model_of(small_llama());
@@ -108,7 +108,7 @@ TEST(Replan, RefusesWhatWouldChangeBitsAndStaysAsItWas) {
   other = r;
   other.global_batch = 5;
   EXPECT_EQ(trainer->replan(plan_for(*model, other)).error().code, Code::bad_state);
-  // The host's arena has the bytes of the first plan.
+  // The host's arena has the size of the first plan.
   other = r;
   other.micro_batch = batch_size;
   other.recompute = Recompute::none;

@@ -1,5 +1,5 @@
-// A run that was interrupted and continued under another plan writes the bytes that the straight run writes, and a
-// checkpoint that is damaged or of another run changes nothing.
+// A run that was interrupted and continued under another plan writes the same bytes as an uninterrupted run.
+// A checkpoint that is damaged, or of another run, changes nothing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -56,7 +56,7 @@ TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
   const Progress expected = straight->progress();
   EXPECT_EQ(expected.step, steps);
 
-  options.seed = 1;   // the checkpoint's is taken
+  options.seed = 1;   // replaced by the checkpoint's
   for (uint64_t step = 0; step <= steps; ++step) {
     const int64_t micro_batch = static_cast<int64_t>(step % 5) + 1;
     const auto other = plan_for(*model, request_of(GetParam(), micro_batch, step % 2 ? Recompute::full : Recompute::none));
@@ -70,7 +70,7 @@ TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
     EXPECT_EQ(p.step, expected.step);
     EXPECT_EQ(p.tokens, expected.tokens);
     EXPECT_EQ(p.loss, expected.loss);
-    // What it writes at the end is the straight run's file, byte for byte.
+    // The final checkpoint equals that of the uninterrupted run, byte for byte.
     ASSERT_TRUE(trainer->save(folder / "again"));
     EXPECT_TRUE(file_bytes(folder / "again") == file_bytes(folder / "step6"));
   }
@@ -108,7 +108,7 @@ TEST(Restore, FlippedBytesChangeNothing) {
   const State before = saved.trainer.state();
   std::mt19937 random(8);
   std::vector<size_t> places;
-  for (size_t i = 0; i < 64; ++i) places.push_back(i);                              // the framing
+  for (size_t i = 0; i < 64; ++i) places.push_back(i);                              // header and framing
   for (size_t i = 1; i <= 64; ++i) places.push_back(good.size() - i);               // the hashes
   for (int i = 0; i < 60; ++i) places.push_back(random() % good.size());
   for (size_t place : places) {
@@ -135,7 +135,7 @@ TEST(Restore, FlippedBytesChangeNothing) {
   EXPECT_EQ(saved.trainer->progress().step, 1u);
 }
 
-// A checkpoint is read a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
+// A checkpoint is read in pieces of 1 MiB. A real model's tensor has many pieces, the last of them short.
 TEST(Restore, TensorsOfManyPiecesComeBack) {
   TemporaryDirectory folder;
   const std::string config = gpt2_with_vocabulary(9001);
@@ -150,8 +150,8 @@ TEST(Restore, TensorsOfManyPiecesComeBack) {
   EXPECT_EQ(differences(another.state(), expected), "");
 }
 
-// One that was written by hand, with the hashes that go with it: the run that goes on would count wrong, divide by nothing, or write checkpoints
-// that nobody can read.
+// Hand-written values with valid hashes: the resumed run would count wrong, divide by zero, or write
+// unreadable checkpoints.
 TEST(Restore, NumbersThatNoRunHasAreRefused) {
   Saved saved;
   const auto reader = CheckpointReader::open(saved.path);
@@ -176,7 +176,7 @@ TEST(Restore, NumbersThatNoRunHasAreRefused) {
   }
 }
 
-// The checkpoint of a run of adapters has not got what lies below them.
+// A checkpoint of adapters does not hold the weights below them.
 TEST(Restore, AdaptersOfAnotherModelAreRefused) {
   TemporaryDirectory folder;
   const Case c{"", {small_llama(), adapters_of_some()}, Precision::fp32, 32};
@@ -225,7 +225,7 @@ TEST(Restore, AnotherRunIsRefusedByName) {
   EXPECT_EQ(saved.trainer->progress().phase, TrainerPhase::idle);
 }
 
-// The exported folder is a model: opened again it gives the same weights, logits and config.
+// The exported folder is a model: opened again it has the same weights, logits and config.
 TEST(Export, OpensAgain) {
   for (Precision precision : {Precision::fp32, Precision::bf16})
     for (const std::string& config : small_models()) {
@@ -248,7 +248,7 @@ TEST(Export, OpensAgain) {
     }
 }
 
-// What it says of the format of its weights is what they have, not what those had that training began with.
+// The exported config gives the dtype of the exported weights, not of the original ones.
 TEST(Export, SaysTheFormatOfItsWeights) {
   for (const char* key : {"dtype", "torch_dtype"})
     for (const auto& [precision, name] : {std::pair{Precision::fp32, "float32"}, {Precision::bf16, "bfloat16"}, {Precision::fp16, "float16"}}) {

@@ -1,4 +1,4 @@
-// Which tokens are drawn, and how often.
+// The tokens that may be drawn, and their frequencies.
 #include "src/trainer/sampling.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Sampling, DrawsAsOftenAsIsProbable) {
       known += drawn[token];
       EXPECT_NEAR(drawn[token], draws * probability, 5 * std::sqrt(draws * probability * (1 - probability)) + 1) << token;
     }
-    EXPECT_EQ(known, draws);   // and no other token was drawn
+    EXPECT_EQ(known, draws);   // no other token was drawn
   }
 }
 
@@ -60,7 +60,7 @@ TEST(Sampling, KeepsOneCandidateAtLeast) {
   for (const double top_p : {std::numeric_limits<double>::denorm_min(), 1e-9}) {
     const std::vector<TokenChoice> found = candidates(logits, {1, 0, top_p, 1});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].token, 1);   // of equal ones the smaller
+    EXPECT_EQ(found[0].token, 1);   // of equal logits the smaller token
   }
   EXPECT_EQ(candidates(logits, {1, 0, 1, 1}).size(), 4u);
   EXPECT_EQ(candidates(logits, {1, 3, 1, 1}).size(), 3u);

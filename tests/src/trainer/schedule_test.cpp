@@ -19,7 +19,7 @@ TEST(Schedule, WarmsUpFromItsFirstShare) {
   }
 }
 
-// To the last bit: it is what was asked for, and what is written down.
+// Exactly the rate that was asked for, to the last bit: logs show it.
 TEST(Schedule, FallsFromTheFullRate) {
   for (ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::warmup_stable_decay})
     for (double rate : {3e-4, 1e-3, 6e-4, 1e-2}) {
@@ -47,7 +47,8 @@ TEST(Schedule, IsStableUntilItsDecay) {
   EXPECT_DOUBLE_EQ(s.at(90), 5e-4);
   EXPECT_NEAR(s.at(99), 5e-5, 1e-15);
   EXPECT_DOUBLE_EQ(s.at(100), 0);
-  EXPECT_DOUBLE_EQ((Schedule{ScheduleKind::warmup_stable_decay, 1e-3, 0, 0, 100, 0}.at(99)), 1e-3);   // no decay at all
+  // No decay at all.
+  EXPECT_DOUBLE_EQ((Schedule{ScheduleKind::warmup_stable_decay, 1e-3, 0, 0, 100, 0}.at(99)), 1e-3);
 }
 
 TEST(Schedule, InverseRootHalvesWithFourTimesTheSteps) {
@@ -56,7 +57,8 @@ TEST(Schedule, InverseRootHalvesWithFourTimesTheSteps) {
   EXPECT_DOUBLE_EQ(s.at(399), 5e-4);
   EXPECT_DOUBLE_EQ(s.at(1599), 2.5e-4);
   EXPECT_DOUBLE_EQ(s.at(100000000), 1e-5);
-  EXPECT_DOUBLE_EQ((Schedule{ScheduleKind::inverse_root, 1e-3, 0, 0, 1, 0}.at(3)), 5e-4);   // without warm-up from the first step on
+  // Without warm-up from the first step on.
+  EXPECT_DOUBLE_EQ((Schedule{ScheduleKind::inverse_root, 1e-3, 0, 0, 1, 0}.at(3)), 5e-4);
 }
 
 TEST(Schedule, RatesScaleWithTheRootOfTheBatch) {

@@ -1,5 +1,5 @@
-// Tiles of feed-forward parts change no bit: not of a step, an evaluation or a sample, however they cut the rows, and whatever
-// else a plan decides.
+// Tiles of feed-forward parts change no bit of a step, an evaluation or a generated text, for any tile size
+// and any other decisions of the plan.
 #include <random>
 
 #include "planner/graph/feed_forward.h"
@@ -48,7 +48,7 @@ class Tiles : public testing::TestWithParam<Case> {
       if (!take_step(*trainer, batch, batch_size - step, outcome.figures)) return outcome;
     }
     evaluate(*trainer, folder_, outcome.figures);
-    // What lies in host memory is in a checkpoint, too.
+    // A checkpoint includes host memory.
     EXPECT_TRUE(trainer->save(folder_ / "checkpoint"));
     outcome.state["checkpoint"] = file_bytes(folder_ / "checkpoint");
     EXPECT_GT(outcome.state["checkpoint"].size(), 1000u);
@@ -69,7 +69,8 @@ TEST_P(Tiles, ChangeNoBit) {
     d.tile_rows.assign(d.saved.size(), 0);
     for (size_t s = 0; s < d.saved.size(); ++s) {
       const int64_t unit = tile_unit(plain->graph, plain->graph.segments[s].feed_forward);
-      const int64_t rows[] = {unit, 2 * unit, sequence, 2 * sequence + 7};   // inside of samples, and of whole ones
+      // Tiles within a sample, of one sample, and of several.
+      const int64_t rows[] = {unit, 2 * unit, sequence, 2 * sequence + 7};
       constexpr uint32_t sets[] = {0, 1, 3, 7};
       const uint32_t saved = sets[pick(4)];
       const bool tiles = may_tile(plain->graph, plain->graph.segments[s], saved) && pick(4) > 0;
@@ -101,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Tiles,
                                          Case{"gpt2_frozen", small_gpt2(), Precision::fp32, false, {{"embeddings", true, {}, {}, {}}, {"*mlp.c_fc*", true, {}, {}, {}}}}),
                          [](const testing::TestParamInfo<Case>& c) { return std::string(c.param.name); });
 
-// Found by the search itself where memory is short.
+// The search itself chooses tiles where memory is short.
 TEST(TiledPlan, TrainsInLessMemoryToTheSameBits) {
   constexpr int64_t length = 1100;
   const auto model = model_of(with_positions(small_qwen2(), length));

@@ -1,5 +1,5 @@
-// The promises of a step: the bits depend on the numerics alone (contracts E1 to E4), the loss is the mean over all
-// targets of the global batch, and a step that does not happen leaves every byte as it was.
+// The contracts of a step: the bits depend only on the numerics (contracts E1 to E4), the loss is the mean
+// over all targets of the global batch, and a step that fails or is skipped changes no byte.
 #include "src/trainer/trainer.h"
 
 #include <atomic>
@@ -19,14 +19,15 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 9, sequence = 33;   // more rows than a chain has terms, so that loss chunks cut them
+// More rows than a chain has terms, so that loss chunks cut samples.
+constexpr int64_t batch_size = 9, sequence = 33;
 #ifdef STW_SANITIZED   // a quarter of the variants, with every kind of save-sets
 constexpr int disturbed_rounds = 3, variant_step = 4;
 #else
 constexpr int disturbed_rounds = 20, variant_step = 1;
 #endif
 
-// A step with every sample, one with a sample that has no target, one with two samples missing.
+// One step with all samples, one with a sample without targets, one with two samples missing.
 Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const Device& device) {
   Trained outcome;
   OpenTrainer trainer(model, planned, {}, device);
@@ -45,7 +46,7 @@ class SameBits : public testing::TestWithParam<Case> {
  protected:
   SameBits() : model_(model_of(GetParam().config)) {}
   Request request(int threads) const { return GetParam().request(batch_size, sequence, threads); }
-  // Everything kept, no chunks, one micro-step, one thread.
+  // Everything is kept: no chunks, one micro-step, one thread.
   std::shared_ptr<const Planned> simplest() const {
     Request r = request(1);
     r.micro_batch = batch_size;
@@ -180,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                               {{"norms", true, {}, {}, {}}, {"blocks.0", {}, 0.1, 0.0, 32}}}),
                          case_name);
 
-// ---- one step in detail -----------------------------------------------------------------------------------------
+// ---- one step in detail ----------------------------------------------------------------------------------
 
 class Step : public testing::Test {
  protected:
@@ -192,7 +193,8 @@ class Step : public testing::Test {
   }
 };
 
-// Sums over targets divided by their number: {1, 2, 3} and {10} give 4, where a mean of means gives 6.
+// The loss is the sum over targets divided by their number: {1, 2, 3} and {10} give 4, where a mean of means
+// gives 6.
 TEST_F(Step, LossIsTheMeanOverTheTargetsOfTheGlobalBatch) {
   GlobalBatch batch = random_batch(1, 2, sequence);
   ignore_sample(batch, 0);
@@ -217,11 +219,12 @@ TEST_F(Step, LossIsTheMeanOverTheTargetsOfTheGlobalBatch) {
     ASSERT_TRUE(result);
     EXPECT_EQ(result->targets, 4u);
     EXPECT_NEAR(result->loss, sum / 4, 1e-12);
-    EXPECT_GT(std::abs(of_sample[0] / 3 / 2 + of_sample[1] / 2 - sum / 4), 1e-6);   // the wrong rule would show
+    // The wrong rule would give another value.
+    EXPECT_GT(std::abs(of_sample[0] / 3 / 2 + of_sample[1] / 2 - sum / 4), 1e-6);
   }
 }
 
-// Samples without targets change nothing, whether they fill a micro-batch of their own or not.
+// Samples without targets change nothing, whether or not they fill a whole micro-batch.
 TEST_F(Step, MaskedMicroBatchAddsNothing) {
   GlobalBatch few = random_batch(2, 2, sequence), many = random_batch(3, 5, sequence);
   for (int64_t sample : {0, 2, 3}) ignore_sample(many, sample);
@@ -244,7 +247,7 @@ TEST_F(Step, MaskedMicroBatchAddsNothing) {
   }
 }
 
-// A step that is skipped is as if it had not been, for the schedule, the random numbers and every byte.
+// A skipped step leaves no trace in the schedule, the random numbers and the bytes.
 TEST(SkippedStep, LeavesEveryByte) {
   const auto model = model_of(small_gpt2("0.1"));
   for (int bits : {32, 8})
@@ -310,7 +313,7 @@ TEST_F(Step, Clip) {
     const size_t parameter = model_->parameters().size() - 1;   // final_norm's bias: one use
     options.gradient_hook = [&](const GradientView& view) {
       std::fill_n(view.data, view.count, 0.0f);
-      // Sums over the targets: N times the gradient.
+      // The hook sees sums over the targets: N times the gradient.
       float* g = static_cast<float*>(self->view(parameter, TensorView::gradient)->data);
       g[0] = static_cast<float>(c.norm * 0.6 * static_cast<double>(*view.target_count));
       g[3] = static_cast<float>(-c.norm * 0.8 * static_cast<double>(*view.target_count));
@@ -336,7 +339,7 @@ TEST_F(Step, Clip) {
   }
 }
 
-// Decay reaches matrices and spares vectors.
+// Weight decay applies to matrices and not to vectors.
 TEST_F(Step, DecayOfMatricesOnly) {
   TrainerOptions options;
   options.weight_decay = 0.5;
@@ -361,7 +364,7 @@ TEST_F(Step, DecayOfMatricesOnly) {
   }
 }
 
-// Cancelled, without data, or refused by the hook: the trainer stands at the last completed step.
+// After a cancel, missing data or a refusal of the hook, the trainer is at the last completed step.
 TEST(UnfinishedStep, IsAsIfItHadNotBeen) {
   const auto model = model_of(small_gpt2("0.1"));
   Request r = request_for(batch_size, sequence);

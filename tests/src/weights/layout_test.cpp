@@ -1,5 +1,5 @@
-// Parameters whose rows lie head by head in files, and side by side as queries, keys and values in the graph: what is read, trained, kept and
-// written agrees about it.
+// Parameters whose rows are ordered by heads in files, and as queries, keys and values in the graph: reading,
+// training, checkpoints and export agree about the order.
 #include <algorithm>
 #include <span>
 #include <string>
@@ -50,7 +50,7 @@ TEST(WeightLayout, IsThereAndBackAgain) {
   EXPECT_EQ(WeightLayout{}.in_file(7, 100, size).count, 100u);
 }
 
-// The golden model's files are transformers'.
+// transformers wrote the golden model's files.
 TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
   const auto model = open_folder(folder_of("adapter_bloom"));
   auto weights = SafetensorsReader::open(folder_of("bloom")), adapters = SafetensorsReader::open(adapter_weights(folder_of("adapter_bloom")));
@@ -75,7 +75,7 @@ TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
   EXPECT_EQ(moved, 2u * 3);   // a matrix, its bias and a factor of its adapter, in each of two layers
 }
 
-// A parameter that nothing has trained is written as it was read, in the type of the run.
+// An untrained parameter is written as it was read, in the type of the run.
 TEST(Layout, ExportsHaveTheFilesBytes) {
   TemporaryDirectory folder;
   const auto compare = [&](const std::string& written, const std::string& read, Precision precision) {
@@ -104,7 +104,7 @@ TEST(Layout, ExportsHaveTheFilesBytes) {
   compare(folder / "merged", model, Precision::fp32);
 }
 
-// Trained, written and read again it is the same model, with the same numbers in memory.
+// A trained model that is written and read again has the same numbers in memory.
 TEST(Layout, ATrainedModelIsReadAsItWas) {
   TemporaryDirectory folder;
   const auto model = open_folder(folder_of("bloom"));
@@ -122,7 +122,7 @@ TEST(Layout, ATrainedModelIsReadAsItWas) {
   EXPECT_EQ(differences(parameters(other.state()), parameters(trainer.state())), "");
 }
 
-// Published files leave out what all names begin with, and keep numbers in 16 bits.
+// Published files leave out the common prefix of names, and have 16-bit numbers.
 TEST(Layout, OfFilesWithoutThePrefixAndInHalves) {
   TemporaryDirectory folder;
   auto reader = SafetensorsReader::open(folder_of("bloom"));
@@ -152,7 +152,7 @@ TEST(Layout, OfFilesWithoutThePrefixAndInHalves) {
   }
 }
 
-// Codes of 4 bits lie in blocks, which have scales.
+// 4-bit codes form blocks with scales.
 TEST(Layout, CodesOfSuchAMatrixAreRefused) {
   TemporaryDirectory folder;
   auto reader = SafetensorsReader::open(folder_of("bloom"));

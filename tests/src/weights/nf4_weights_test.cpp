@@ -1,4 +1,4 @@
-// Folders of models in 4 bits: what is damaged or not known in them is refused by name.
+// Folders of 4-bit models: damaged or unknown parts are refused by name.
 #include <functional>
 
 #include "tests/src/small_models.h"
@@ -34,7 +34,7 @@ class Nf4Folder : public testing::Test {
     source.source = folder_.path();
     return Model::open(source);
   }
-  // With another tensor in the place of the matrix's `suffix`, or without it.
+  // The folder with another tensor in place of the matrix's `suffix`, or without it, is refused.
   void refused(const std::string& suffix, const std::function<void(Stored&)>& change, const std::string& part) {
     std::vector<Stored> changed = tensors_;
     const auto found = std::find_if(changed.begin(), changed.end(), [&](const Stored& t) { return t.entry.name == matrix + suffix; });
@@ -67,7 +67,8 @@ TEST_F(Nf4Folder, IsReadAsItIs) {
   for (const int t : (*model)->parameters()) EXPECT_EQ((*model)->dtype_of((*model)->graph().at(t)), TensorDType::f32);
 }
 
-// Stored as numbers of another type, for frameworks that move such alone, they are the same bytes.
+// Codes may be stored as numbers of another type, for frameworks that only move such types. The bytes are the
+// same.
 TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
   std::vector<Stored> changed = tensors_;
   for (Stored& t : changed)
@@ -77,11 +78,13 @@ TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
   EXPECT_TRUE((*model)->has_codes());
 }
 
-// As in the files, also where scales are not what codes of their values would have: below 0, which nested ones may be.
+// Codes are copied from the files even if quantizing the values would give other scales: nested scales may be
+// below 0.
 TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
   std::vector<Stored> changed = tensors_;
   for (Stored& t : changed) {
-    if (t.entry.name == matrix + ".absmax") t.bytes[3] = 0, t.bytes[5] = 1;   // the least of the nested values
+    // The least of the nested values.
+    if (t.entry.name == matrix + ".absmax") t.bytes[3] = 0, t.bytes[5] = 1;
     if (t.entry.name == matrix + ".nested_absmax") t.bytes = std::string("\0\0\x80\x40", 4);   // 4
   }
   ASSERT_TRUE(open(changed));
@@ -118,7 +121,7 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
   EXPECT_EQ(compared, 13);
 }
 
-// More than a chunk on the way into the arena, more than one nested scale, and scales that are not nested.
+// More than one chunk of copying, more than one nested scale, and scales that are not nested.
 TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
   constexpr int64_t rows = 640, columns = 160, count = rows * columns, blocks = count / 64, nested_size = 256;
   std::string config = file_bytes(config_);
@@ -191,7 +194,7 @@ TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
   }
 }
 
-// A config may say so of files that hold numbers; what is written of them does not.
+// A config may claim codes although the files hold numbers. An exported config does not.
 TEST_F(Nf4Folder, NumbersMayHaveTheConfigOfCodes) {
   const auto model = open(tensors_);
   ASSERT_TRUE(model);
@@ -204,7 +207,7 @@ TEST_F(Nf4Folder, NumbersMayHaveTheConfigOfCodes) {
   ASSERT_TRUE(numbers) << numbers.error().message;
   EXPECT_FALSE((*numbers)->has_codes());
   EXPECT_EQ((*numbers)->config().json.find("quantization_config"), nullptr);
-  // Of other kinds, too, where there are no weights.
+  // Without weights other kinds of quantization are ignored too.
   std::string config = file_bytes(config_);
   config.replace(config.find("bitsandbytes"), 12, "gptq");
   source.source = "";
@@ -263,7 +266,7 @@ TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
   refused_state("\"float32\"", "\"int8\"", "unknown dtype");
 }
 
-// Weights that are quantized in other ways are neither numbers nor codes that are known here.
+// Weights in other quantization formats are neither numbers nor known codes.
 TEST_F(Nf4Folder, OtherKindsOfQuantizationAreRefused) {
   const std::string config = file_bytes(config_);
   const auto refused_config = [&](const std::string& from, const std::string& to, const std::string& part) {

@@ -1,4 +1,4 @@
-// A language model inside of one that takes pictures too: what is read of its folder, under which names, and what is written.
+// A language model inside a model for images and text: reading its folder, names of tensors, and writing.
 #include "planner/plan/plan_file.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
@@ -37,7 +37,7 @@ std::string text_of(const std::string& path) {
   return text ? *text : "";
 }
 
-// The same tensors under other names.
+// Copies a file with other names of the same tensors.
 void rename(const std::string& from, const std::string& to, const std::function<std::string(const std::string&)>& named) {
   auto reader = SafetensorsReader::open(from);
   ASSERT_TRUE(reader);
@@ -53,7 +53,8 @@ void rename(const std::string& from, const std::string& to, const std::function<
   ASSERT_TRUE(writer->finish());
 }
 
-// Files of the hub have "language_model.model.…", what is saved in between "model.language_model.…", and a part of its own neither.
+// Published files have "language_model.model.…", files saved since then "model.language_model.…", and the
+// text part alone has neither.
 TEST(Part, NamesInFiles) {
   ModelConfig config;
   config.architecture = "gemma3_text";
@@ -82,7 +83,7 @@ TEST(Part, TensorsAreFoundUnderEveryName) {
     ASSERT_TRUE(other);
     for (int t : whole->parameters()) EXPECT_EQ(values_of(*whole, whole->graph().at(t).name), values_of(*other, whole->graph().at(t).name));
   }
-  // Pictures alone are no model.
+  // Weights for images alone are no language model.
   TemporaryDirectory folder;
   put_file(folder / "config.json", text_of(folder_of("gemma3") + "/config.json"));
   rename(folder_of("gemma3") + "/model.safetensors", folder / "model.safetensors", [](const std::string& name) { return "other." + name; });
@@ -91,7 +92,7 @@ TEST(Part, TensorsAreFoundUnderEveryName) {
   EXPECT_NE(none.error().message.find("tensor model.embed_tokens.weight is missing"), std::string::npos) << none.error().message;
 }
 
-// What is trained whole is written as the model of texts that it is.
+// A model trained in full is written as a text-only model.
 TEST(Part, IsWrittenAlone) {
   TemporaryDirectory folder;
   const auto whole = open_model(of_folder(folder_of("gemma3")));
@@ -112,7 +113,8 @@ TEST(Part, IsWrittenAlone) {
   EXPECT_EQ(reader->find("language_model.model.norm.weight"), nullptr);
 }
 
-// Adapters of a part belong to the whole: PEFT finds their modules in it, and not those of the pictures.
+// Adapters of the text part belong to the larger model: PEFT finds their modules in it, and not those for
+// images.
 TEST(Part, Adapters) {
   for (const char* targets : {"", "q_proj", "layers.1.self_attn.q_proj"}) {
     TemporaryDirectory folder;
@@ -136,7 +138,7 @@ TEST(Part, Adapters) {
               *targets == 0   ? R"((.*\.)?language_model\..*\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj))"
               : *targets == 'q' ? R"((.*\.)?language_model\..*\.(q_proj))"
                                 : R"((model\.language_model\.layers\.1\.self_attn\.q_proj))");
-    const auto again = open_model(of_folder(folder.path()));   // which names the whole model
+    const auto again = open_model(of_folder(folder.path()));   // the adapters name the larger model
     ASSERT_TRUE(again);
     OpenTrainer other(again, planned);
     const GlobalBatch batch = random_batch(3, 1, 16);
@@ -151,7 +153,7 @@ TEST(Part, Adapters) {
 
 TEST(Part, Configs) {
   const auto parsed = [](const std::string& text) { return parse_model(text, "config"); };
-  // As the folders of the hub have it, where most is left to transformers' defaults.
+  // As in published folders, which rely on transformers' defaults.
   const auto hub = parsed(R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "eos_token_id": [1, 106], "torch_dtype": "bfloat16",
     "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
                     "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, "vision_config": {"hidden_size": 1152}})");

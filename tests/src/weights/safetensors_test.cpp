@@ -126,7 +126,7 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
   EXPECT_TRUE(SafetensorsReader::open(path));
 }
 
-// How many bytes such tensors take is not known; where they lie is checked as that of all others.
+// The size of such tensors is unknown; their offsets are checked as for all others.
 TEST(Safetensors, UnknownTypesAreReadAsBytes) {
   TemporaryDirectory folder;
   const std::string path = folder / "a.safetensors", known = entry("k", "U8", "[2]", 0, 2) + ",";

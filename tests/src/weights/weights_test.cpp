@@ -1,4 +1,4 @@
-// Weights: from a seed, and from files as a stranger's folder may hold them, good ones in every spelling and bad ones by name.
+// Weights from a seed and from files: good files in every spelling, bad ones refused by name.
 #include "src/weights/model.h"
 
 #include <bit>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing_tools;
 
-// ---- weights from a seed ----------------------------------------------------------------------------------------
+// ---- weights from a seed ---------------------------------------------------------------------------------
 
 std::vector<float> read_all(const Model& model, const Tensor& t) {
   std::vector<float> values(t.shape.elements());
@@ -31,7 +31,7 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
     const Tensor& p = model->graph().at(t);
     const std::vector<float> values = read_all(*model, p);
     EXPECT_EQ(values, read_all(*same, p));
-    // Cut anywhere, the values are the same.
+    // The values do not depend on how reads are cut.
     std::vector<float> pieces(values.size());
     for (uint64_t at = 0, n = 1; at < values.size(); at += n, n = n % 7 + 1) {
       n = std::min<uint64_t>(n, values.size() - at);
@@ -58,10 +58,10 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
   }
 }
 
-// ---- weights in a trainer -----------------------------------------------------------------------------------------
+// ---- weights in a trainer --------------------------------------------------------------------------------
 
-// An arena is filled some thousand elements at a time: what lies there of a matrix of many such pieces is the model's, in every format
-// of it and of its master.
+// The arena is filled some thousand elements at a time. A matrix of many such pieces has the model's values,
+// in every format of it and of its master.
 TEST(Filling, MatricesOfManyPiecesAreTheModels) {
   const auto model = model_of(gpt2_with_vocabulary(2111));
   const std::string name = "transformer.wte.weight";
@@ -119,7 +119,7 @@ TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
   }
 }
 
-// What a host writes into a trainer goes the same way.
+// Parameters that a host writes are converted in the same way.
 TEST(Filling, ParametersOfManyPiecesAreWritten) {
   const auto model = model_of(gpt2_with_vocabulary(2111));
   OpenTrainer trainer(model, plan_for(*model, request_for(1, 8, 2)));
@@ -132,7 +132,7 @@ TEST(Filling, ParametersOfManyPiecesAreWritten) {
   EXPECT_EQ(std::memcmp(written.data(), values.data(), written.size()), 0);
 }
 
-// Long samples have tables of many pieces: every position is turned by its own angle.
+// Long samples have tables of many pieces. Every position has its own angle.
 TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
   constexpr int64_t positions = 2500;
   const auto model = model_of(R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, "intermediate_size": 64,
@@ -158,7 +158,7 @@ TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
   }
 }
 
-// ---- weights from files -----------------------------------------------------------------------------------------
+// ---- weights from files ----------------------------------------------------------------------------------
 
 struct Weights {
   std::vector<SafetensorsEntry> entries;
@@ -232,7 +232,7 @@ TEST_F(WeightFile, IsReadInPieces) {
 }
 
 TEST_F(WeightFile, OtherTypesAreConverted) {
-  // Every value fits each type exactly but bf16, which has 8 bits: those keep i % 1000 / 8 up to 255.
+  // Every type represents these values exactly. bf16 has 8 bits, enough for i % 1000 / 8 up to 255.
   for (TensorDType dtype : {TensorDType::f16, TensorDType::bf16, TensorDType::f64}) {
     Weights w = weights_;
     for (size_t k = 0; k < w.entries.size(); ++k) {
@@ -287,7 +287,7 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
   expect_values(open_with(path_));
 }
 
-// A model that leaves them out is another one.
+// A model without such a tensor would compute something else.
 TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
   for (const char* name : {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax", "transformer.h.0.attn.c_attn.lora_A.weight"}) {
     Weights w = weights_;
@@ -298,7 +298,7 @@ TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
   }
 }
 
-// One byte a number is like U8, which the writer knows.
+// An unknown type of one byte is written like U8, which the writer knows.
 TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
   weights_.entries.push_back({"transformer.scales", TensorDType::u8, {4}});
   weights_.data.push_back("abcd");
@@ -311,11 +311,12 @@ TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
   };
   rewrite("\"U8\"", "\"F8\"");
   expect_values(open_with(path_));
-  rewrite("\"F32\"", "\"FP8\"");   // of the first one
+  rewrite("\"F32\"", "\"FP8\"");   // in the first tensor
   expect_file_refused(": tensor transformer.wte.weight: expected dtype F32, BF16, F16 or F64, found FP8");
 }
 
-// A file may hold a tied tensor under both names, or under either; but where both have values of their own, one would be lost.
+// A file may hold a tied tensor under both names, or under either. If both have different values, one would
+// be lost.
 TEST_F(WeightFile, TiedTensorsAreEqual) {
   weights_.entries.push_back({"lm_head.weight", TensorDType::f32, weights_.entries[0].shape});
   weights_.data.push_back(weights_.data[0]);
@@ -368,12 +369,12 @@ TEST_F(WeightFile, Shards) {
 TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
   write(folder_ / "weights.safetensors", weights_);
   put_file(folder_ / "config.json", small_gpt2());
-  std::filesystem::create_directory(folder_ / "a.safetensors");   // no file
+  std::filesystem::create_directory(folder_ / "a.safetensors");   // a folder, not a file
   ModelSource source;
   source.source = folder_.path();
   expect_values(Model::open(source));
   expect_values(open_with(folder_.path()));
-  // Shards without their index, or two models: random weights would be neither.
+  // Shards without an index, or two models, are refused: random weights must not replace them.
   write(folder_ / "more.safetensors", weights_);
   for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
     ASSERT_FALSE(model);

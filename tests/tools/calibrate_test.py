@@ -139,7 +139,7 @@ class CalibrateTest(CommandTest):
         words = [*NANO[:-1], "2GiB", "--device", absent, "--precision", "fp32"]
         self.assertEqual(self.plan(*words)["device"]["name"], "rtx4090")
         self.refused("train", *words, "--data", self.text(), "--steps", 1, "--out", self.path("out"), expect=USAGE,
-                     says=["rtx4090", "profile to plan with"])
+                     says=["rtx4090", "profile is for planning only"])
         self.run_command("plan", *NANO, "--device", good, expect=DONE)
 
     def test_a_plan_and_a_profile_are_not_both_taken(self):
@@ -156,7 +156,7 @@ class CalibrateTest(CommandTest):
         self.refused(*words, expect=USAGE, says=["--out"])
         self.refused(*words, "--out", str(self.folder), says=["folder"])
         self.refused(*words, "--out", self.path("no/such/file.json"), says=["no/such"])
-        self.refused(*words, "--out", old, "--device", "rtx4090", expect=USAGE, says=["rtx4090", "profile to plan with"])
+        self.refused(*words, "--out", old, "--device", "rtx4090", expect=USAGE, says=["rtx4090", "profile is for planning only"])
         self.refused(*words[:-1], "1KiB", "--out", old, expect=3, says=["nano does not fit"])
         self.refused("calibrate", "--model", "nano", "--batch", 0, "--out", old, expect=USAGE, says=["--batch"])
         self.refused("calibrate", "--model", "no-such-preset", "--batch", 1, "--out", old, says=["no-such-preset"])

@@ -47,7 +47,7 @@ class PackTest(CommandTest):
             buffers = cut(random.Random(seed), 0, 100000, 1 << 20, 60)
             result = self.pack(csv(buffers), "--capacity", "1MiB")
             self.assertEqual(self.check_rows(buffers, result.stdout), 1 << 20)
-            self.assertEqual(result.stderr, "height 1048576, bound 1048576, gap 0.00 %: proven, no placement is lower\n")
+            self.assertEqual(result.stderr, "height 1048576, bound 1048576, gap 0.00 %: proven: no placement is lower\n")
             self.assertEqual(self.pack(csv(buffers)).stdout, result.stdout)
 
     def test_lowest_is_proven(self):
@@ -92,9 +92,9 @@ class PackTest(CommandTest):
             has_offsets = ",offset" in text
             self.assertEqual([line if has_offsets else line.rsplit(",", 1)[0] for line in lines][0], text.splitlines()[0])
             self.assertTrue(result.stderr.startswith(f"height {height}, bound {height}, gap 0.00 %: proven"), result.stderr)
-            self.assertEqual("1 of 3 offsets are those of the file" in result.stderr, has_offsets)
+            self.assertEqual("1 of 3 offsets come from the file" in result.stderr, has_offsets)
         free = self.pack("id,lower,upper,size,offset\na,0,4,1,5\nb,0,4,6,\nc,0,4,5,\n", "--ignore-offsets")
-        self.assertEqual(free.stderr, "height 12, bound 12, gap 0.00 %: proven, no placement is lower\n")
+        self.assertEqual(free.stderr, "height 12, bound 12, gap 0.00 %: proven: no placement is lower\n")
         self.assertNotIn("a,0,4,1,5", free.stdout)
         self.pack("id,lower,upper,size,alignment\nb,0,10,8,64\nc,0,10,5,64\n", "--capacity", 68, expect=DOES_NOT_FIT)
 
@@ -108,7 +108,7 @@ class PackTest(CommandTest):
     def test_columns_that_say_nothing_known(self):
         result = self.pack("id,lower,upper,size,align,hint,name\na,0,4,4,8,0,x\n")
         self.assertEqual(result.stderr.count("warning"), 1)
-        self.assertRegex(result.stderr, r'buffers.csv: column "align" is carried along and constrains nothing; .*alignment')
+        self.assertRegex(result.stderr, r'buffers.csv: column "align" is copied and constrains nothing; .*alignment')
         self.assertEqual(result.stdout, "id,lower,upper,size,align,hint,name,offset\na,0,4,4,8,0,x,0\n")
 
     def test_quoted_fields(self):

@@ -1,4 +1,4 @@
-// `stowage calibrate`: measures what a device reaches in a plan's own step, and writes a profile to plan with.
+// `stowage calibrate`: measures a device with the step of a plan, and writes a profile for planning.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -15,7 +15,7 @@
 namespace command {
 namespace {
 
-// Found before the measurement, which takes a while.
+// Checked before the measurement, which takes a while.
 void check_out(const std::string& out) {
   const size_t slash = out.rfind('/');
   if (is_folder(out)) throw Failure(exit_failed, fmt::format("--out {}: this is a folder, expected a file", out));
@@ -55,7 +55,8 @@ struct CalibrateCommand {
     const bool same = choices(before) == choices(now);
     fmt::print("  predicted now     {}{}\n", milliseconds(now.step_seconds), same ? "" : " with " + choices(now));
     if (now.reserve != before.reserve)
-      fmt::print("  outside the arena {}, {} were assumed\n", human_bytes(now.reserve), human_bytes(before.reserve));
+      fmt::print("  outside the arena {}; before, {} were assumed\n", human_bytes(now.reserve),
+                 human_bytes(before.reserve));
     fmt::print("\nwrote {}: plan and train with --device {}\n", out, out);
   }
 
@@ -79,14 +80,16 @@ struct CalibrateCommand {
 
 void add_calibrate(CLI::App& application) {
   auto self = std::make_shared<CalibrateCommand>();
-  CLI::App& command = *application.add_subcommand("calibrate", "Measure this device, and write a profile to plan with.");
+  CLI::App& command =
+      *application.add_subcommand("calibrate", "Measure this device, and write a profile for planning.");
   add_model_flags(command, self->model);
   add_adapter_flags(command, self->model);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_option("--out", self->out, "The file to write, such as here.json.")->required()->type_name("FILE");
-  command.footer("Times every op of a step of this model, so give a model and sizes like those to be planned, and leave\n"
-                 "the machine alone meanwhile.");
+  command.footer(
+      "Times every op of a step of this model. So choose a model and sizes like those that you will\n"
+      "plan, and run nothing else on the machine during the measurement.");
   command.callback([self] { self->run(); });
 }
 

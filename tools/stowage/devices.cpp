@@ -1,4 +1,4 @@
-// `stowage devices`: what can train here, and why CUDA cannot where it cannot.
+// `stowage devices`: the devices that can train on this machine, and the reason if CUDA is not among them.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -27,7 +27,7 @@ std::string details(const stw_device_info& info) {
   return fmt::format("{} thread{}, {}", info.threads, info.threads == 1 ? "" : "s", instruction_set(info.isa));
 }
 
-// What can be planned for without being here, and where the figures come from.
+// The devices that can be planned for, whether present or not, and the sources of their figures.
 void show_profiles() {
   fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>7}{:>9}{:>8}{:>10}\n", "profile", "name", "memory", "reserve", "fp32 GFLOP/s",
              "bf16", "GB/s", "host", "product", "stream", "launch");
@@ -63,9 +63,11 @@ void run(bool profiles) {
 }  // namespace
 
 void add_devices(CLI::App& application) {
-  CLI::App& command = *application.add_subcommand("devices", "List the devices that can train here.");
+  CLI::App& command =
+      *application.add_subcommand("devices", "List the devices that can train on this machine.");
   auto profiles = std::make_shared<bool>(false);
-  command.add_flag("--profiles", *profiles, "Instead: list the devices that can be planned for, with their figures.");
+  command.add_flag("--profiles", *profiles,
+                   "List the devices that can be planned for, with their figures, instead.");
   command.callback([profiles] { run(*profiles); });
 }
 

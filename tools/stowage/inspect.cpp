@@ -1,4 +1,4 @@
-// `stowage inspect`: says what a file or folder is, and what is in it.
+// `stowage inspect`: describes a file or folder and its content.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -119,7 +119,8 @@ void show_plan(const std::string& path, const std::string& text, ModelFlags flag
   if (flags.source.empty() && is_model(folder)) flags.source = folder;
   if (flags.source.empty()) {
     show_plan_summary(text);
-    fmt::print("\nNot checked: give its model with --model for that, and for the whole report.\n");
+    fmt::print(
+        "\nThe plan was not checked. Give its model with --model to check it and to see the whole report.\n");
     return;
   }
   const Model model = open_model(flags);
@@ -152,7 +153,7 @@ void show_weights(const std::string& path) {
 }
 
 void show_settings(const std::string& path, const std::string& text) {
-  show("settings", fmt::format("{}, of a run that was given", path));
+  show("settings", fmt::format("{}; the run was started with", path));
   for (const std::string& option : options_in(text, path)) fmt::print("  {}\n", option);
 }
 
@@ -177,21 +178,23 @@ void inspect_folder(const std::string& path) {
   if (model) show_model(path, path);
 }
 
-// `flag`: one that is for a plan alone, if any was given.
+// `flag`: a flag that only plans need, if one was given.
 void inspect(const std::string& path, const ModelFlags& model, const std::string& flag) {
   const bool is_file = is_there(path) && !is_folder(path);
-  // What comes through a pipe is read once, as text.
+  // The content of a pipe can be read only once, and is read as text.
   const auto header = is_file && may_be_read_again(path) ? checkpoint_header(path) : std::nullopt;
-  const bool is_text = is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
-                       (path.ends_with(".jsonl") || may_be_json(path));   // which tokens are not, however many there are
+  const bool is_text =
+      is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
+      (path.ends_with(".jsonl") || may_be_json(path));  // files of tokens are not read, whatever their size
   const std::string text = is_text ? read_text(path) : "", format = json_string(text, "", "format").value_or("");
   if (format == "stowage-plan") return show_plan(path, text, model);
-  if (!flag.empty()) throw Failure(exit_usage, fmt::format("{}: is for a plan, {} is none", flag, path));
+  if (!flag.empty())
+    throw Failure(exit_usage, fmt::format("{}: this flag is for plans, and {} is not a plan", flag, path));
   if (!is_there(path)) return show_model(path, path);  // a preset, or the library says what is wrong
   if (is_folder(path)) return inspect_folder(path);
   if (header) return show_checkpoint(path, *header);
   if (path.ends_with(".stw"))
-    throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, its head is damaged", path));
+    throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, but its header is damaged", path));
   if (path.ends_with(".safetensors")) return show_weights(path);
   if (!is_text)
     throw Failure(exit_failed, fmt::format("{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
@@ -204,7 +207,7 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
   if (path.ends_with(".jsonl")) {
     const MetricHistory history = read_metrics(text);
     if (history.losses.empty() && history.evaluations.empty())
-      throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found no line of them", path));
+      throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found no such line", path));
     return show_history(history);
   }
   show_model(path, path);
@@ -218,7 +221,8 @@ void add_inspect(CLI::App& application) {
     ModelFlags model;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
+  CLI::App& command =
+      *application.add_subcommand("inspect", "Describe a file or folder: what it is, and what it contains.");
   command.add_option("PATH", flags->path,
                      "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
       ->required()
@@ -227,7 +231,7 @@ void add_inspect(CLI::App& application) {
   add_adapter_flags(command, flags->model);
   add_labels_flag(command, flags->model);
   command.get_option("--model")
-      ->description("The model that a plan is for. What `plan` was told of the model is told here, too.")
+      ->description("The model of a plan, with the same flags about the model as for `plan`.")
       ->required(false);
   command.callback([flags, &command] {
     const std::vector<CLI::Option*> options = command.get_options();

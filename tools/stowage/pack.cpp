@@ -1,4 +1,5 @@
-// `stowage pack`: offsets for the buffers of a CSV, so that those alive at the same time do not overlap.
+// `stowage pack`: offsets for the buffers of a CSV, so that buffers that are alive at the same time do not
+// overlap.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -29,7 +30,10 @@ struct PackCommand {
     const std::string name = standard_input ? "standard input" : file;
     const LifetimeTable table = parse_lifetimes(read_text(standard_input ? "/dev/stdin" : file), name, ignores_offsets);
     for (const std::string& column : table.other_columns)
-      complain("stowage: warning: {}: column \"{}\" is carried along and constrains nothing; those that do are alignment, gaps and offset", name, shortened(column));
+      complain(
+          "stowage: warning: {}: column \"{}\" is copied and constrains nothing; the columns that constrain "
+          "are alignment, gaps and offset",
+          name, shortened(column));
     auto options = sized<stw_pack_options>();
     options.capacity = capacity.value_or(0);
     options.node_limit = node_limit;
@@ -40,7 +44,7 @@ struct PackCommand {
       call([&](stw_error* error) {
         return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
       });
-    } catch (const Failure& failure) {   // of what stands in the file
+    } catch (const Failure& failure) {   // about the content of the file
       throw Failure(failure.exit_code == exit_usage ? exit_failed : failure.exit_code, failure.exit_code == exit_usage ? name + ": " + with_ids(failure.what(), table) : failure.what());
     }
     const std::string text = with_offsets(table, offsets);
@@ -49,11 +53,15 @@ struct PackCommand {
     else
       write_text(out, text);
     const double gap = result.bound ? static_cast<double>(result.height) / static_cast<double>(result.bound) - 1 : 0;
-    complain("height {}, bound {}, gap {:.2f} %: {}{}", result.height, result.bound, gap * 100, verdict(result),
-             table.given_offsets == 0 ? "" : fmt::format("; {} of {} offsets are those of the file (--ignore-offsets: none)", table.given_offsets, table.rows.size()));
+    complain("height {}, bound {}, gap {:.2f} %: {}{}", result.height, result.bound, gap * 100,
+             verdict(result),
+             table.given_offsets == 0
+                 ? ""
+                 : fmt::format("; {} of {} offsets come from the file (--ignore-offsets replaces them)",
+                               table.given_offsets, table.rows.size()));
   }
 
-  // With the buffers' ids in place of the library's numbers.
+  // With the ids of the buffers instead of the library's numbers.
   static std::string with_ids(std::string message, const LifetimeTable& table) {
     constexpr std::string_view numbered = "lifetimes[";
     for (size_t at = 0; (at = message.find(numbered, at)) != std::string::npos;) {
@@ -69,7 +77,7 @@ struct PackCommand {
   }
 
   const char* verdict(const stw_pack_result& result) const {
-    if (result.answer == STW_PACK_OPTIMAL) return "proven, no placement is lower";
+    if (result.answer == STW_PACK_OPTIMAL) return "proven: no placement is lower";
     return capacity ? "within the capacity" : "not proven to be the lowest";
   }
 };
@@ -78,23 +86,30 @@ struct PackCommand {
 
 void add_pack(CLI::App& application) {
   auto self = std::make_shared<PackCommand>();
-  CLI::App& command = *application.add_subcommand("pack", "Give buffers with lifetimes offsets in shared memory.");
+  CLI::App& command =
+      *application.add_subcommand("pack", "Assign offsets in shared memory to buffers with lifetimes.");
   command
       .add_option("FILE", self->file,
-                  "CSV with the columns id,lower,upper,size in any order; alive in [lower, upper). -: standard input.\n"
-                  "Columns that constrain a buffer's place: alignment; gaps, LOWER-UPPER with blanks between them, when it takes nothing\n"
-                  "(LOWER-UPPER@FIRST:END: those of its bytes alone); and offset, which is held where a row has one.")
+                  "CSV with the columns id,lower,upper,size in any order. -: standard input.\n"
+                  "A buffer is alive in [lower, upper). These columns constrain its place. alignment: its\n"
+                  "offset is a multiple of it. offset: a row with an offset keeps it. gaps: LOWER-UPPER is\n"
+                  "a time without bytes, LOWER-UPPER@FIRST:END a time with only those bytes; blanks\n"
+                  "separate several gaps.")
       ->required()
       ->type_name("");
-  add_bytes(command, "--capacity", self->capacity, "Bytes to fit into. Default: as low as possible.");
+  add_bytes(command, "--capacity", self->capacity,
+            "Bytes that the buffers must fit into. Default: as few as possible.");
   command.add_option("--node-limit", self->node_limit, "Decisions that the search may take before it gives up.")
       ->check(positive())
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--out", self->out, "Write the rows with their offsets there, not to standard output.")
+  command
+      .add_option("--out", self->out, "Write the rows with their offsets to FILE instead of standard output.")
       ->type_name("FILE");
-  command.add_flag("--ignore-offsets", self->ignores_offsets, "Give every buffer a new offset, also where its row has one.");
-  command.footer("Exit code 3: the capacity is proven or found out of reach; nothing is written then.");
+  command.add_flag("--ignore-offsets", self->ignores_offsets,
+                   "Give every buffer a new offset, even if its row has one.");
+  command.footer(
+      "Exit code 3: no placement within the capacity exists or was found. Nothing is written then.");
   command.callback([self] { self->run(); });
 }
 

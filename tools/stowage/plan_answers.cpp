@@ -46,7 +46,7 @@ void print_frontier(const Plan& plan, bool json) {
     return;
   }
   const stw_plan_info info = query(plan);
-  fmt::print("\n  what other budgets would get{:>16}{:>13}\n", "tokens/s", "micro-batch");
+  fmt::print("\n  plans for other budgets     {:>16}{:>13}\n", "tokens/s", "micro-batch");
   for (const stw_frontier_point& p : points)
     fmt::print("  {:>12} {} {:>27.0f}{:>13}  {}{}\n", human_bytes(p.peak), p.peak == info.peak && info.fits ? "◀" : " ", p.tokens_per_second,
                p.micro_batch, bar(p.tokens_per_second / points.back().tokens_per_second), p.is_knee ? " knee" : "");

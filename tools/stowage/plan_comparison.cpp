@@ -22,7 +22,8 @@ std::string change(double first, double second) {
   return fmt::format("{:+.1f} %", 100 * (second / first - 1));
 }
 
-// "7 of 1024 rows": how many blocks run their feed-forward part in tiles, and in which. Older plans do not say.
+// "7 of 1024 rows": how many blocks run their feed-forward part in tiles, and of how many rows. Older plans
+// do not say.
 std::optional<std::string> tiled_blocks(const std::string& plan, const std::string& path) {
   constexpr std::string_view name = "\"tiles\":";
   const size_t found = plan.find(name), begin = found + name.size();
@@ -30,7 +31,7 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
   const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
   std::map<uint64_t, uint64_t> blocks;   // by the rows of their tiles
-  uint64_t next = 0;                     // the first block that no entry before names
+  uint64_t next = 0;                     // the first block after those that earlier entries name
   reader.list('[', ']', [&] {
     uint64_t first = 1, last = 0, rows = 0;
     reader.object([&](const std::string& key) {
@@ -43,12 +44,13 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
         last = reader.whole();
         reader.expect(']');
       } else {
-        reader.fail(fmt::format("\"{}\" is no field of tiles", key));
+        reader.fail(fmt::format("\"{}\" is not a field of tiles", key));
       }
     });
     if (rows < 1) reader.fail("tiles have a row or more");
     if (first < next || last < first || last >= layers)
-      reader.fail(fmt::format("it tiles blocks that are not among the model's {}, or that it has named before", layers));
+      reader.fail(fmt::format(
+          "its tiles name blocks that are not among the model's {}, or that were named before", layers));
     next = last + 1;
     blocks[rows] += last - first + 1;
   });
@@ -110,7 +112,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("global batch", "request", "global_batch", whole);
   numbers("sequence", "request", "sequence", whole);
   numbers("threads", "request", "threads", whole);
-  // The plan's own stand behind the numerics, those of the request before.
+  // The plan's choices are in "numerics"; "request" has the values that were asked for.
   numbers("micro-batch", "numerics", "micro_batch", whole);
   numbers("accumulation steps", "numerics", "accumulation_steps", whole);
   numbers("loss chunks", "numerics", "loss_chunks", whole);

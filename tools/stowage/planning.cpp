@@ -1,4 +1,5 @@
-// From flags to a plan: the device that is meant, what follows from what was not said, and why a plan does not fit.
+// Makes a plan from flags: chooses the device, fills in flags that were not given, and says why a plan does
+// not fit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ uint32_t kernels_of(const std::string& name) {
          : name == "wgmma" ? STW_KERNELS_WGMMA : name == "cublaslt-wgmma" ? STW_KERNELS_CUBLASLT_WGMMA : STW_KERNELS_AUTO;
 }
 
-// What a run's adapters were trained over, they are used over.
+// Adapters of a run are used over weights in the format that they were trained with.
 std::string quantize_of_run(const ModelFlags& model, const char* field) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (!plan || json_string(*plan, "", "format") != "stowage-plan") return "auto";
@@ -53,7 +54,8 @@ uint32_t preference_number(const std::string& name) {
          : name == "orpo" ? STW_PREFERENCE_ORPO : STW_PREFERENCE_NONE;
 }
 
-// The figures hold for what was measured; elsewhere they are still the best there are.
+// The figures of a profile hold for the settings of its measurement. For other settings they are still the
+// best known.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
   if (!info.is_cuda && info.threads != options.threads)
@@ -87,14 +89,16 @@ DeviceChoice choose_device(const std::string& name) {
   const bool found = backend == STW_BACKEND_AUTO ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
                                   : find_device(backend, info);
   if (!found)
-    throw Failure(exit_failed, fmt::format("--device {}: there is none here ({}); see `stowage devices`",
-                                           name.empty() ? "auto" : name, stw_build_info()));
+    throw Failure(exit_failed,
+                  fmt::format("--device {}: this machine has no such device ({}); see `stowage devices`",
+                              name.empty() ? "auto" : name, stw_build_info()));
   if (info.backend == STW_BACKEND_CUDA) ask_memory_free(0, info);
   choice.name = info.profile;
   choice.backend = info.backend;
   choice.present = true;
   choice.total_bytes = info.memory_total;
-  choice.free_bytes = info.memory_free + info.memory_reserved;   // the context that tells it is a part of every plan's reserve
+  choice.free_bytes =
+      info.memory_free + info.memory_reserved;  // the context of this query is a part of every plan's reserve
   choice.threads = info.threads;
   return choice;
 }
@@ -109,7 +113,8 @@ void ask_memory_free(int32_t ordinal, stw_device_info& info) {
 
 Device open_device(const DeviceChoice& choice, uint32_t threads) {
   if (!choice.present)
-    throw Failure(exit_usage, fmt::format("--device {}: this is a profile to plan with; use cpu or cuda", choice.name));
+    throw Failure(exit_usage, fmt::format("--device {}: this profile is for planning only; use cpu or cuda",
+                                          choice.name));
   auto options = sized<stw_device_options>();
   options.backend = choice.backend;
   options.threads = threads;
@@ -124,8 +129,9 @@ Device open_device(const DeviceChoice& choice, uint32_t threads) {
 
 void require_free(const DeviceChoice& choice, const std::string& what, uint64_t bytes) {
   if (!choice.free_bytes || bytes <= choice.free_bytes) return;
-  std::string text = fmt::format("{} takes {}, but only {} are free on the device {}, {} too few", what, exact_bytes(bytes),
-                                 human_bytes(choice.free_bytes), choice.name, human_bytes(bytes - choice.free_bytes));
+  std::string text = fmt::format("{} takes {}, but only {} are free on the device {}: {} are missing", what,
+                                 exact_bytes(bytes), human_bytes(choice.free_bytes), choice.name,
+                                 human_bytes(bytes - choice.free_bytes));
   const Device device = open_device(choice, 0);
   constexpr size_t most_named = 5;
   auto holder = sized<stw_memory_holder>();
@@ -136,7 +142,11 @@ void require_free(const DeviceChoice& choice, const std::string& what, uint64_t 
 
 void require_free(const DeviceChoice& choice, const stw_plan_info& plan) {
   const bool shares = choice.backend == STW_BACKEND_CPU && plan.host > 0;
-  require_free(choice, shares ? fmt::format("the plan, with {} that it offloads to the same memory,", human_bytes(plan.host)) : "the plan", plan.peak + (shares ? plan.host : 0));
+  require_free(choice,
+               shares ? fmt::format("the plan, including {} that it offloads to the same memory,",
+                                    human_bytes(plan.host))
+                      : "the plan",
+               plan.peak + (shares ? plan.host : 0));
 }
 
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions) {
@@ -156,10 +166,13 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   if (!flags.batch && !nano)
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
   if (flags.fused_update && flags.clip.value_or(0) > 0)
-    throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; use --clip 0, or leave one of them out");
+    throw Failure(exit_usage,
+                  "--fused-update: the norm of the gradients is not known before the update, so they cannot "
+                  "be clipped; use --clip 0, or leave one of the two out");
   const uint64_t sequence = sequence_of(model_flags, model, flags);
   if (flags.document_end >= model.vocabulary)
-    throw Failure(exit_usage, fmt::format("--document-end {}: outside of the model's vocabulary of {}", *flags.document_end, grouped(model.vocabulary)));
+    throw Failure(exit_usage, fmt::format("--document-end {}: this is outside the model's vocabulary of {}",
+                                          *flags.document_end, grouped(model.vocabulary)));
   auto options = sized<stw_plan_options>();
   options.memory_bytes =
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);
@@ -167,7 +180,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.global_batch = flags.batch.value_or(12);
   options.sequence = sequence;
   options.device = device.name.c_str();
-  // With a budget the plan follows from the request alone, and is the same at every moment and on every machine.
+  // With a budget, the plan depends only on the request, and is the same at every time and on every machine.
   options.device_memory = flags.memory_bytes ? 0 : device.free_bytes;
   if (flags.reserve_bytes) {
     options.set_mask |= STW_SET_RESERVE;

@@ -7,18 +7,30 @@
  * bits are the same for every memory budget, micro-batch, recompute choice, number of threads and instruction
  * set.
  *
+ * Terms
+ *  - A step updates the parameters once, from one global batch of samples. A sample has `sequence` tokens.
+ *  - A global batch is computed in micro-batches, one after the other, whose gradients add up.
+ *  - A target is a token, or a label, that the model learns to predict. The loss measures how wrong its
+ *    predictions are.
+ *  - The backward pass needs results of the forward pass (activations). A plan keeps them, or recomputes
+ *    them.
+ *  - The arena is the one block of memory that holds all tensors of a trainer.
+ *  - Numerics are the settings that the trained bits depend on, such as the precision and the optimizer.
+ *  - A budget is the number of bytes that a plan may use.
+ *
  * Rules that hold for every entry
  *  - Status: 0 is success. Every other value is one of the STW_* codes; its category is code / 1000 * 1000.
  *    Details go to a stw_error that the caller owns and that may be NULL. The library leaves it alone if its
  *    struct_size is 0 or leaves no room for a message. The message is one line without control characters.
  *    After a failure outputs are NULL or untouched, nothing leaks, and every object is in the state it had
  *    before the call.
- *  - Options: the caller sets `struct_size` to sizeof the struct. A rest filled with zeros means defaults
- *    (STW_INIT). Where zero is also a useful value, the field has a bit in `set_mask`: with the bit, the
- *    field's zero is meant; without it, a zero means "unset". Fields named `reserved` are 0. A struct that is
- *    longer than the library knows is accepted if the unknown tail is zero. A shorter struct must end where a
- *    field ends. The library borrows all pointers in options during the call only, unless the field's comment
- *    says otherwise. Where an entry allows NULL options, NULL means all defaults.
+ *  - Options: the caller sets `struct_size` to sizeof the struct. STW_INIT does that, and sets all other
+ *    fields to zero, which means defaults. Where zero is also a useful value, the field has a bit in
+ *    `set_mask`: with the bit, the field's zero is meant; without it, a zero means "unset". Fields named
+ *    `reserved` are 0. A struct that is longer than the library knows is accepted if the unknown tail is
+ *    zero. A shorter struct must end where a field ends. The library borrows all pointers in options during
+ *    the call only, unless the field's comment says otherwise. Where an entry allows NULL options, NULL means
+ *    all defaults.
  *  - Results: the caller sets `struct_size` here, too. A struct that is shorter than the library knows
  *    receives the fields that it has room for. The unknown tail of a longer struct becomes zero.
  *  - Threads: several threads may use a `const T *` at once. One thread at a time may use a `T *`. There are
@@ -148,8 +160,8 @@ STW_API const char *stw_status_name(stw_status status) STW_NOEXCEPT;
 enum {
   STW_WORK_NONE = 0,            /* no call is in progress */
   STW_WORK_PLAN = 1,            /* NONE: stw_plan_create, _longest_sequence, _frontier_watched,
-                                   _picture_watched, stw_trainer_replan. `done` counts the candidates that the search has
-                                   examined */
+                                   _picture_watched, stw_trainer_replan. `done` counts the candidates
+                                   that the search has examined */
   STW_WORK_OPEN_DATASET = 2,    /* BYTES of the dataset's files: stw_dataset_open */
   STW_WORK_CREATE_TRAINER = 3,  /* BYTES written, of the arena and of parameters as fp32:
                                    stw_trainer_create */
@@ -200,11 +212,11 @@ typedef struct stw_watch_options {
  * otherwise acts as if it had failed: outputs are NULL, no file has been replaced, and a trainer keeps the
  * state that it had. On a CPU a cancel takes effect within one task of an op, that is, within some
  * milliseconds. On a CUDA device it takes effect after the micro-steps that were already launched, at most
- * two. The call still waits until the file system has made durable the data that it was given. A step that
- * has begun to update parameters ends as if there had been no cancel, and so does a step whose gradient hook
- * has returned; the cancel then stops the next call. When no call is in progress, a cancel stops the next
- * call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a cancel that
- * comes during them stops them.
+ * two. Before it returns, the call waits until the file system has stored the data that it already has. A
+ * step that has begun to update parameters ends as if there had been no cancel, and so does a step whose
+ * gradient hook has returned; the cancel then stops the next call. When no call is in progress, a cancel
+ * stops the next call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a
+ * cancel that comes during them stops them.
  * Owner: the caller; the watch must outlive the objects that use it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_watch_create(stw_watch **out, const stw_watch_options *options,
                                     stw_error *error) STW_NOEXCEPT;
@@ -284,8 +296,9 @@ typedef struct stw_device_info {
 STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *error) STW_NOEXCEPT;
 /* Opens a device.
  * CUDA: the library works in the device's primary context. When a call returns, the calling thread has its
- * own current context again, or none. One exception: if the thread had no context and its device had none
- * yet, the thread may afterwards have this device as its current device; choose again with cudaSetDevice.
+ * own current context again, or none. One exception: if the thread had no context, and the device that it had
+ * selected has no context yet, the thread may find this device selected. It then selects its own again with
+ * cudaSetDevice.
  * Errors: STW_UNSUPPORTED if this build or machine has no such backend or instruction set; STW_BAD_ARGUMENT.
  * Owner: the caller, who closes the device after every trainer on it is destroyed. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options,
@@ -727,8 +740,8 @@ typedef struct stw_relaxation_info {
                                 peak of the plan that uses this host memory lies below the smallest peak
                                 without it */
   double costs_fraction;     /* change in step time, as a fraction of the step time at the smallest peak;
-                                negative: faster. With the change, the step time is that within the budget if
-                                it fits, else that at its own smallest peak */
+                                negative: faster. The new step time is that of the plan within the budget if
+                                it fits, else that of the smallest plan */
   char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
                                 stowage.h lists them */
   uint32_t fits;             /* 1: this change alone is enough */
@@ -845,8 +858,8 @@ enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
 STW_API stw_status stw_plan_picture(const stw_plan *plan, uint32_t kind, char *out, size_t capacity,
                                     size_t *needed, stw_error *error) STW_NOEXCEPT;
 /* As stw_plan_picture, with a watch; NULL: none. The chart of speed against memory in HTML is a frontier of
- * 40 points. Errors: also STW_CANCELLED; nothing is then written. Thread: any, but one call at a time for each
- * watch. Since: 0.1 */
+ * 40 points. Errors: also STW_CANCELLED; nothing is then written. Thread: any, but one call at a time for
+ * each watch. Since: 0.1 */
 STW_API stw_status stw_plan_picture_watched(const stw_plan *plan, uint32_t kind, char *out, size_t capacity,
                                             size_t *needed, stw_watch *watch,
                                             stw_error *error) STW_NOEXCEPT;

@@ -680,7 +680,7 @@ internal static unsafe class Abi
         public uint changes_numerics;
         /// <summary>bytes by which the smallest peak falls. For host_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it</summary>
         public ulong saves_bytes;
-        /// <summary>change in step time, as a fraction of the step time at the smallest peak; negative: faster. With the change, the step time is that within the budget if it fits, else that at its own smallest peak</summary>
+        /// <summary>change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan</summary>
         public double costs_fraction;
         /// <summary>the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them</summary>
         public fixed byte change[64];

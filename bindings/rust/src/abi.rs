@@ -726,7 +726,7 @@ pub struct stw_relaxation_info {
     pub changes_numerics: u32,
     /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it
     pub saves_bytes: u64,
-    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. With the change, the step time is that within the budget if it fits, else that at its own smallest peak
+    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan
     pub costs_fraction: f64,
     /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; stowage.h lists them
     pub change: Text<64>,

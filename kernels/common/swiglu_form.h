@@ -1,4 +1,5 @@
-// SwiGLU (Shazeer, arXiv:2002.05202): y = silu(gate)·up with silu(g) = g·σ(g); silu'(g) = σ(g)·(1 + g·(1 - σ(g))).
+// SwiGLU (Shazeer, arXiv:2002.05202): y = silu(gate)·up, with silu(g) = g·σ(g).
+// silu'(g) = σ(g)·(1 + g·(1 - σ(g))).
 #pragma once
 #include "kernels/common/sigmoid.h"
 

@@ -1,5 +1,5 @@
-"""Runs the compiler on kernels with wgmma, and fails where its assembler notes (C75..) that it serializes products or waits for them
-where no source says so: that changes no bit, but takes the speed."""
+"""Runs the compiler on kernels with wgmma. Fails if the assembler notes (C75..) that it serialises products or adds
+waits for them. That changes no bit, but the products lose their speed."""
 import re
 import subprocess
 import sys

@@ -1,16 +1,17 @@
-// Words of blocks of random numbers where they are in registers.
+// Words of blocks of random numbers that are in registers.
 #pragma once
 #include "kernels/common/philox.h"
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 
-STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // without a place in memory
+STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // Without a place in memory.
   return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
 }
 
-// By all threads of a warp: every thread of a quad brings a block, thread l of it gets word l of each of the four. A square of
-// four by four is turned by exchanging its off-diagonal corners, first those of its 2 × 2 squares, then the squares.
+// Called by all threads of a warp. Every thread of a quad gives a block; thread l of the quad gets word l of
+// each of the four blocks. The 4 × 4 square is transposed by exchanging the off-diagonal elements of its 2 ×
+// 2 squares, then the off-diagonal squares.
 STW_DEVICE Philox4 turned_in_quad(Philox4 block) {
   const bool odd = threadIdx.x % 2 != 0, upper = threadIdx.x / 2 % 2 != 0;
   STW_UNROLL

@@ -1,11 +1,12 @@
-// Sums whose order is part of their definition, at the speed of a chain of additions instead of one of accesses to memory:
-// a block fetches the numbers side by side into shared memory, and a few of its threads add them from there.
+// Sums whose order is part of their definition. They run at the speed of a chain of additions, not of memory
+// accesses: a block fetches the numbers into shared memory, and a few of its threads add them from there.
 #pragma once
 #include "kernels/cuda/ahead.h"
 
 namespace stw::kernels::cuda {
 
-// total + values[0] + values[1] + …, one after the other as a Sum, by all threads of a block; thread 0 has the result.
+// total + values[0] + values[1] + …, in order, as a Sum. Called by all threads of a block; thread 0 has the
+// result.
 template <class Sum, class T>
 STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
   constexpr int64_t most = 1024;
@@ -20,14 +21,16 @@ STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
   return total;
 }
 
-// The same of floats in double from +0. While no partial sum has bits below the least number's last one or above 2^53 times it, none
-// is rounded, and every order gives the sum that the one in order gives. That holds of thousands of numbers whose sizes differ by less
-// than some 2^16; others, and what is no number, are added in order.
-struct FloatsSum { double sum; uint32_t most, least_less_one; };   // patterns of sizes; least: of those that are not 0
+// The same for floats, in double from +0. No partial sum is rounded while none has bits below the last bit of
+// the smallest number or above 2^53 times that bit; then every order gives the same sum. That is true for
+// thousands of numbers whose sizes differ by less than about 2^16. Other numbers, and NaN, are added in
+// order.
+// Bit patterns of magnitudes; the least is that of the smallest number except 0.
+struct FloatsSum { double sum; uint32_t most, least_less_one; };
 STW_DEVICE FloatsSum both_of(const FloatsSum& a, const FloatsSum& b) {
   return {a.sum + b.sum, a.most > b.most ? a.most : b.most, a.least_less_one < b.least_less_one ? a.least_less_one : b.least_less_one};
 }
-// Of values[first], values[first + step], … of each lane, what a warp has in all; `first` differs from lane to lane.
+// The warp's result for values[first], values[first + step], … of each lane; `first` differs between lanes.
 STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t first, int64_t step) {
   FloatsSum own = {0.0, 0, ~0u};
   in_order<8>(first < count ? ceil_div(count - first, step) : 0, [&](int64_t i) { return values[first + i * step]; },
@@ -41,7 +44,7 @@ STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t fir
 }
 STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {
   const int top = static_cast<int>(all.most >> 23), bottom = static_cast<int>((all.least_less_one + 1) >> 23);
-  int bits = 24;   // of the largest possible sum, in units of the least number's last bit
+  int bits = 24;   // Of the largest possible sum, in units of the last bit of the smallest number.
   while (bits < 53 && int64_t{1} << (bits - 24) < count) ++bits;
   return all.most == 0 || (top < 255 && bits + (top - bottom) <= 53 && int64_t{1} << (bits - 24) >= count);
 }
@@ -53,10 +56,10 @@ STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
   __syncthreads();
   FloatsSum all = parts[0];
   for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = both_of(all, parts[warp]);
-  __syncthreads();   // all have read
+  __syncthreads();   // All threads have read.
   return is_exact(all, count) ? all.sum : serial_sum(0.0, values, count);
 }
-// The same by a warp alone, whose lanes all have the result.
+// The same by one warp; all of its lanes have the result.
 STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t count) {
   const FloatsSum all = sum_of_warp(values, count, threadIdx.x % 32, 32);
   if (is_exact(all, count)) return all.sum;
@@ -65,10 +68,12 @@ STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t coun
   return sum;
 }
 
-// Of `count` numbers, groups(i, n) for every sixteen of them, the squares' sum: 16 lanes, each a chain of multiply-adds over
-// the groups in order, and a fold, as one thread of a CPU does it. By all threads of a block, whose quads take the groups in turn, and
-// whose first sixteen threads have a chain each (a quad with four each would issue twice as much) and the result. `groups` may write memory; with `vectors` n is Whole for whole groups, and several
-// are asked for before one is used. sum_squares is for one sum, sum_squares2 for two of the same pass.
+// The sum of squares of `count` numbers; groups(i, n) gives sixteen of them. It has 16 lanes: each is a chain
+// of multiply-adds over the groups in order, then one fold, as on one thread of a CPU. Called by all threads
+// of a block. Its quads call `groups` in turn, and its first sixteen threads have a chain each and the result
+// (a quad with four chains each would issue twice as many instructions). `groups` may write memory. With
+// `vectors`, n is Whole for whole groups, and several are requested before one is used. sum_squares computes
+// one sum, sum_squares2 two in the same pass.
 inline constexpr int64_t staged_floats = 4096;
 struct Squares2 { float a, b; };
 template <class Groups>
@@ -93,7 +98,7 @@ STW_DEVICE Squares2 sum_squares2(int64_t count, const Groups& groups) {
   constexpr int64_t most = staged_floats / 2;
   STW_SHARED(float4, staged, staged_floats / 4);
   float* const floats = &staged[0].x;
-  float sum = 0.0f;   // of the first sixteen threads: a, of the next ones: b
+  float sum = 0.0f;   // First sixteen threads: a; next sixteen: b.
   for (int64_t begin = 0; begin < count; begin += most) {
     const int64_t end = min(count, begin + most);
     for (int64_t i = begin + threadIdx.x / quad * 16; i < end; i += blockDim.x / quad * 16) {

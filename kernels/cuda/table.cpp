@@ -1,4 +1,4 @@
-// The CUDA kernels as a table. A kernel that is missing does not link.
+// The CUDA kernels as a table. A missing kernel does not link.
 #include "kernels/cuda/developer.h"
 #include "kernels/contract/kernels.h"
 

@@ -1,48 +1,53 @@
-// Products by a warpgroup, four warps of a block that compute together, from shared memory: wgmma of compute capability 9.0, and of no
-// other. tests/simt has a twin of everything here, as of device.h.
+// Products by a warpgroup, which is four warps of a block that compute together, from shared memory: wgmma,
+// on compute capability 9.0 only. tests/simt has a counterpart of everything here, as for device.h.
 #pragma once
 #include "kernels/lanes/device.h"
 
 namespace stw::kernels::cuda {
 
-// A matrix of 16-bit elements in shared memory, as wgmma is told where it lies (PTX ISA, "Matrix Descriptor Format"): in atoms of
-// eight lines of 128 bytes, of which chunk c of line l lies at place c ^ l % 8, at multiples of 1024 bytes. Lines run along k, or
-// along the rows of a, or the columns of b (turned). `stride`: bytes from eight lines to the next; `leading`: turned, from 64 elements
-// to the next; else there is but one atom of k, and it is not read.
+// wgmma's descriptor of a matrix of 16-bit elements in shared memory (PTX ISA, "Matrix Descriptor Format").
+// The matrix consists of atoms of eight lines of 128 bytes, at multiples of 1024 bytes; chunk c of line l
+// lies at place c ^ l % 8. Lines run along k, or (transposed) along the rows of a or the columns of b.
+// `stride`: bytes from eight lines to the next. `leading`: transposed, bytes from 64 elements to the next;
+// otherwise there is only one atom along k, and it is not read.
 static __host__ __device__ constexpr uint64_t matrix_at(uint32_t address, uint32_t leading, uint32_t stride) {
   constexpr uint64_t by_128_bytes = 1;
   return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 | by_128_bytes << 62;
 }
-// The same matrix, `bytes` further on.
+// The same matrix, starting `bytes` later.
 static __host__ __device__ constexpr uint64_t matrix_after(uint64_t matrix, uint32_t bytes) { return matrix + (bytes >> 4); }
 
 #if defined(__CUDACC__)
 __device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-// What this thread has written to shared memory, or copied and waited for, becomes visible to products behind the next barrier.
+// Makes this thread's writes and completed copies to shared memory visible to products after the next
+// barrier.
 __device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// x + y, by an instruction: where products run on across a loop, the compiler wants their first sums to come from one on every path, and
-// nobody to see their bits, or it waits for each product (its notes C7515 and C7517). A y of -0 changes nothing.
+// x + y, by an instruction. If products run on across a loop, the compiler requires that their first sums
+// come from an instruction on every path and that no code reads their bits; otherwise it waits for each
+// product (its notes C7515 and C7517). A y of -0 changes nothing.
 __device__ __forceinline__ float settled_sum(float x, float y) {
   float sum;
   asm volatile("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(x), "f"(y));
   return sum;
 }
 
-// stmatrix: four matrices of 8 × 8 elements of 16 bits, whose places and lanes are those of load_matrix4.
+// stmatrix: four matrices of 8 × 8 16-bit elements, with the places and lanes of load_matrix4.
 __device__ __forceinline__ void store_matrix4(void* row, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
 
-// Before the first product of a group: registers are as the thread left them.
+// Before the first product of a group: makes the thread's earlier register writes visible to it.
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// All groups but the last ones are done: their sums may be used, what they read may be overwritten.
+// Waits for all groups except the last ones. Then their sums may be used, and their operands may be
+// overwritten.
 template <int groups_left>
 __device__ __forceinline__ void wait_products() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory"); }
 
-// Numbers of products that have been waited for may be used behind it, not before: the compiler does not see that a wait changes them.
+// Results of products that were waited for may be used after this call, not before: the compiler does not
+// know that a wait changes them.
 template <int count, int numbers>
 __device__ __forceinline__ void products_are_done(float (&sums)[count][numbers]) {
   STW_UNROLL
@@ -51,15 +56,17 @@ __device__ __forceinline__ void products_are_done(float (&sums)[count][numbers])
     for (int k = 0; k < numbers; ++k) asm volatile("" : "+f"(sums[i][k])::"memory");
 }
 
-// These sums, none below 0, are computed before what stands behind: a store that never happens needs them. The assembler moves a wait for
-// products in front of arithmetic that does not need them, but not in front of a store.
+// Forces these sums, which are not negative, to be computed before the code after this call, because a store
+// that never happens depends on them. The assembler moves a wait for products before arithmetic that does not
+// need them, but not before a store.
 __device__ __forceinline__ void computed_by_now(void* shared_place, const float (&sums)[2]) {
   asm volatile("{.reg .pred below; .reg .f32 sum; add.rn.f32 sum, %1, %2; setp.lt.f32 below, sum, 0f00000000; @below st.shared.f32 [%0], sum;}"
                ::"r"(shared_address(shared_place)), "f"(sums[0]), "f"(sums[1]) : "memory");
 }
 
-// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or = where the product is not `added`: warp w has rows 16·w …, fragments as those
-// of multiply_add. The sums belong to the product until it has been waited for, as does an `a` that lies in registers.
+// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or = if not `added`. Warp w has rows 16·w …;
+// fragments are as in multiply_add. The sums, and an `a` in registers, belong to the product until it has
+// been waited for.
 #define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
 #define STW_SUMS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) "%30,%31}, "
 #define STW_SUMS_64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) "%60,%61,%62,%63}, "
@@ -75,7 +82,7 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
 #define STW_TWENTY_FOUR(c, i) STW_SIXTEEN(c, i), STW_EIGHT(c, i + 16)
 #define STW_THIRTY_TWO(c, i) STW_SIXTEEN(c, i), STW_SIXTEEN(c, i + 16)
 #define STW_WGMMA(added, shape, operands) "{.reg .pred add; setp.eq.u32 add, " added ", 0; wgmma.mma_async.sync.aligned." shape " " operands ";}"
-// `shape` but for the type of a and b, `matrices`: numbers of the operands behind the sums.
+// `shape` without the type of a and b. `matrices`: numbers of the operands after the sums.
 #define STW_MULTIPLY(shape, added, sums, matrices, sum_operands, ...)                                                     \
   do {                                                                                                                       \
     if constexpr (dtype == DType::bf16) asm volatile(STW_WGMMA(added, shape ".f32.bf16.bf16", sums matrices) : sum_operands : __VA_ARGS__); \
@@ -93,7 +100,7 @@ __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uin
   else if constexpr (added) STW_MULTIPLY("m64n64k16", "0", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("+f", 0), STW_SHARED_MATRICES);
   else STW_MULTIPLY("m64n64k16", "1", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("=f", 0), STW_SHARED_MATRICES);
 }
-// The same where a warp has its rows of a in registers, as those of multiply_add.
+// The same if a warp has its rows of a in registers, as in multiply_add.
 #define STW_OWN_ROWS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_turned})
 template <DType dtype, bool b_turned, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {

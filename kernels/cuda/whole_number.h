@@ -1,4 +1,4 @@
-// What a byte stands for as a whole number from -128 to 127, by the bits of a float beside 2^23: a conversion is slower.
+// A byte as an integer from -128 to 127, by the bits of a float near 2^23: a conversion is slower.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 

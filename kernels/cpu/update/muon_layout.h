@@ -2,8 +2,8 @@
 // which the kernel and the workspace formula share. No bit depends on it. s is the shorter side of the
 // matrix:
 //
-//   | u: rows × columns | gram: s × s | square: s × s | sums: one a chunk of u | thread 0 | thread 1 | ...
-//                                                                               panels of a product, a strip of u
+//   | u: rows × columns | gram: s × s | square: s × s | sums of chunks of u | thread 0 | thread 1 | ...
+//   A thread's region: panels of a product, then a strip of u.
 #pragma once
 #include "kernels/cpu/product/linear_tiles.h"
 

@@ -165,8 +165,8 @@ STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int row
   if (thread < 2 * others) copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
 }
 // rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes, like
-// an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands are 16
-// columns of both, as in load_left.
+// an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands are
+// 16 columns of both, as in load_left.
 struct RowDots { float lanes[2][4]; };
 template <DType dtype>
 STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {

@@ -1,12 +1,15 @@
-// Cross entropy of 16-bit logits in an order of additions of its own (CrossEntropyArgs::fast): a block has a row. One pass finds the
-// maximum together with the sum of exponentials, which it rescales where the maximum grows (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018); a second one, over a row that the second-level cache still holds, writes the gradient.
+// Cross entropy of 16-bit logits in its own order of additions (CrossEntropyArgs::fast): a block takes a row.
+// The first pass finds the maximum and the sum of exponentials together, and rescales the sum when the
+// maximum grows (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The second pass,
+// over a row that the second-level cache still holds, writes the gradient.
 //
-// Sixteen threads a row, which the CPU's order allows, wait for memory most of the time, and so many rows at once are more than that
-// cache holds: each of their three passes reads memory. Here two blocks a multiprocessor have 264 rows under way on an H200, 26 MB of
-// its 50 with a vocabulary of 50,257, and 32 KB of loads each. Floor: the logits read and the gradient written once. Exponentials are
-// the special function unit's: two an element, two thirds of the time that its 4 bytes take; a logit is some 8 operations in each pass,
-// where an H200 issues 24 in that time. So the whole vectors have no conditions, and of the rest of a row one warp alone takes care.
+// The CPU's order allows sixteen threads a row. These wait for memory most of the time, and so many rows at
+// once exceed the cache: each of their three passes reads memory. Here, two blocks a multiprocessor have 264
+// rows in flight on an H200 (26 MB of its 50 MB with a vocabulary of 50,257), each with 32 KB of loads. The
+// lower bound is the logits read and the gradient written once. Exponentials come from the special function
+// unit: two an element take two thirds of the time of its 4 bytes. A logit takes about 8 operations in each
+// pass; an H200 issues 24 in that time. So code for whole vectors has no conditions, and one warp handles the
+// rest of a row.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/loss/block_cross_entropy.h"
 #include "kernels/lanes/gpu_lanes.h"
@@ -24,12 +27,12 @@ STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
     x[2 * i] = two.x, x[2 * i + 1] = two.y;
   }
 }
-// The first n numbers of a vector, and others in place of the rest.
+// The first n numbers of a vector, and `others` in place of the rest.
 STW_DEVICE uint4 first_of(const uint4& v, int n, uint32_t others) {
   const auto word = [&](uint32_t x, int at) { return at + 1 < n ? x : at < n ? (x & 0xffffu) | (others & 0xffff0000u) : others; };
   return {word(v.x, 0), word(v.y, 2), word(v.z, 4), word(v.w, 6)};
 }
-// A vector whose number k is another.
+// A vector with number k replaced.
 STW_DEVICE uint4 with_one(const uint4& v, int k, uint32_t two_of_it) {
   const uint32_t mask = k % 2 == 0 ? 0xffffu : 0xffff0000u;
   const auto word = [&](uint32_t x, int i) { return k / 2 == i ? (x & ~mask) | (two_of_it & mask) : x; };
@@ -37,8 +40,9 @@ STW_DEVICE uint4 with_one(const uint4& v, int k, uint32_t two_of_it) {
 }
 template <DType dtype> inline constexpr uint32_t two_minus_infinities = dtype == DType::bf16 ? 0xff80ff80u : 0xfc00fc00u;
 
-// Of some logits: their maximum in powers of two, x·log2(e), Σ 2^(x·log2(e) - maximum), and their sum. That a maximum is rounded cancels
-// out of the gradient and adds half an ulp of the maximum to the loss. None is below the first one's maximum.
+// For some logits: their maximum as a power of two, x·log2(e), then Σ 2^(x·log2(e) - maximum), then their
+// sum. The rounding of the maximum cancels out of the gradient and adds at most half an ulp of the maximum to
+// the loss. The initial maximum is below every logit.
 struct Normalizer { float largest = -1e38f, sum = 0, total = 0; };
 STW_DEVICE float power(float x, float largest) { return fast_exp2(fma1(x, log2_of_e, -largest)); }
 STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
@@ -46,7 +50,7 @@ STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
   return {largest, a.sum * fast_exp2(a.largest - largest) + b.sum * fast_exp2(b.largest - largest), a.total + b.total};
 }
 
-// body(vector, what it holds) for a thread's vectors of a row, several loads under way.
+// body(vector, its contents) for a thread's vectors of a row, with several loads in flight.
 template <class Body>
 STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) {
   const int step = static_cast<int>(blockDim.x);
@@ -59,12 +63,12 @@ STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) 
   }
 }
 
-// has_mean: the logits' mean counts (label smoothing).
+// has_mean: the mean of the logits is needed (label smoothing).
 template <DType dtype, bool has_mean>
 STW_DEVICE Normalizer normalizer_of(const uint16_t* row, int vectors, int count) {
   Normalizer own;
   for_vectors(row, vectors, [&](int vector, uint4 v) {
-    const int n = count - vector * vector_lanes;   // of its lanes are there
+    const int n = count - vector * vector_lanes;   // Lanes that exist.
     float x[vector_lanes];
     if constexpr (has_mean) {
       widen<dtype>(n < vector_lanes ? first_of(v, n, 0) : v, x);
@@ -93,14 +97,14 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
     uint16_t* const data = static_cast<uint16_t*>(args.logits.data) + row * args.stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = target != ignored_target && weight != 0;   // 0 times what a row holds may be a NaN
+    const bool counts = target != ignored_target && weight != 0;   // 0 times the row may be NaN.
     if (counts) {
       Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count) : normalizer_of<dtype, false>(data, vectors, count);
       STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2)
         own = both(own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.total, lanes)});
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = own;
       __syncthreads();
-      if (threadIdx.x < 32) {   // one warp, so that the others' schedulers have time for other rows
+      if (threadIdx.x < 32) {   // One warp, so that the schedulers of the others have time for other rows.
         Normalizer all = of_warp[0];
         STW_ROLLED for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; ++warp) all = both(all, of_warp[warp]);
         const float target_logit = unpack_halves<dtype>(data[target]).x;
@@ -110,7 +114,8 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
           of_row[0] = {end, all.largest};
         }
       }
-      __syncthreads();   // the target's logit, which may become a gradient, and the warps' sums have been read
+      // The target's logit, which may become a gradient, and the warps' sums have been read.
+      __syncthreads();
       if (args.gradient) {
         const RowEnd end = of_row[0].end;
         const float largest = of_row[0].largest;
@@ -127,7 +132,8 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
           store_global16(data + vector * vector_lanes, gradient);
         });
       }
-      // The next row's sums are another write of of_warp, before a barrier that all pass after they have read of_row.
+      // The next row's sums overwrite of_warp. A barrier lies in between, which all threads pass after they
+      // have read of_row.
     } else if (threadIdx.x == 0) {
       args.token_loss[row] = 0;
     }
@@ -142,7 +148,8 @@ bool block_cross_entropy_takes(const CrossEntropyArgs& args) {
 }
 
 void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
-  const int64_t wanted = ceil_div(args.vocabulary, int64_t{vector_lanes * vectors_ahead * 32}) * 32;   // threads that have something to load
+  // Threads that have something to load.
+  const int64_t wanted = ceil_div(args.vocabulary, int64_t{vector_lanes * vectors_ahead * 32}) * 32;
   const auto threads = static_cast<unsigned>(wanted < block_row_threads ? wanted : block_row_threads);
   const auto blocks = static_cast<unsigned>(args.rows < largest_blocks ? args.rows : largest_blocks);
   if (args.logits.dtype == DType::bf16) launch(l, block_cross_entropy_kernel<DType::bf16>, blocks, threads, 0, args);

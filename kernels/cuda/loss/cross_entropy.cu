@@ -1,10 +1,12 @@
-// Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot; label
-// smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row (cross_entropy_row.h).
+// Token losses, log(Σ exp x) - x[target] with the maximum subtracted, and in place their gradient, softmax -
+// onehot. Label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row
+// (cross_entropy_row.h).
 //
-// Sixteen threads a row: their four quads are the four vectors that a CPU sums a row in, loss_columns at once, so that every sum
-// is the CPU's, bit for bit. Three passes over a row, one more with label smoothing; exponentials are computed twice, which costs less than
-// keeping them. Bound by memory: the logits read once for each pass, unless the caches hold them, and the gradient written.
-// Eight groups are under way a thread, 1 KB of bf16 a row: a chunk of 1024 rows keeps 8 KB under way for each of 132 SMs (ahead.h).
+// Sixteen threads a row: their four quads are the four vectors in which a CPU sums a row, loss_columns at a
+// time, so every sum has the CPU's bits. Three passes over a row, one more with label smoothing. Exponentials
+// are computed twice, which costs less than keeping them. Bound by memory: each pass reads the logits, unless
+// the caches hold them, and the gradient is written. A thread has eight groups in flight, 1 KB of bf16 a row:
+// a chunk of 1024 rows keeps 8 KB in flight for each of 132 SMs (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/loss/block_cross_entropy.h"
@@ -13,7 +15,8 @@
 
 namespace stw::kernels::cuda {
 
-static constexpr int rows_threads = 64;   // of a block: four rows, so that a chunk of a few hundred reaches all SMs
+// Of a block: four rows, so that a chunk of a few hundred rows reaches all SMs.
+static constexpr int rows_threads = 64;
 
 // A row of logits.
 template <DType t>
@@ -21,12 +24,13 @@ struct Row {
   static constexpr DType dtype = t;
   void* data;
   int count;
-  bool vectors;   // whole groups may be accessed as such
+  bool vectors;   // Whole groups may be accessed as vectors.
 };
 STW_DEVICE F16 past_end_as(F16 x, Whole, float) { return x; }
 STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x, n, past_end); }
 
-// body(column, n, x) for this quad's groups of columns [0, count), in order; lanes past the row's end are `past_end`.
+// body(column, n, x) for this quad's groups of columns [0, count), in order. Lanes after the end are
+// `past_end`.
 template <class R, class Body>
 STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, const Body& body) {
   for_groups_ahead<8>(quad_of_row(), quads_a_row, count, row.vectors,
@@ -34,7 +38,7 @@ STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, cons
     [&](const F16& x, int j, auto n) { body(j, n, x); });
 }
 
-// This quad's lanes of Σ group(x) over a row: loss_columns at once, and their sums.
+// This quad's lanes of Σ group(x) over a row: loss_columns at a time, then the sums of these.
 template <class R, class Group>
 STW_DEVICE F16 quad_sum(const R& row, float past_end, const Group& group) {
   F16 total = zero();
@@ -48,7 +52,7 @@ STW_DEVICE F16 quad_sum(const R& row, float past_end, const Group& group) {
   return total;
 }
 
-// The first quads first: it matters where one of them is no number.
+// Lower quads first: the order matters for NaN.
 STW_DEVICE float fold_quads_maximum(F16 x) {
   for (int threads = quad; threads < row_threads; threads *= 2)
     for (int i = 0; i < 4; ++i) {
@@ -60,7 +64,7 @@ STW_DEVICE float fold_quads_maximum(F16 x) {
   return fold_maximum(x);
 }
 
-// Groups that are no longer part of four side by side are the first quad's.
+// Groups after the last whole four belong to the first quad.
 template <class R>
 STW_DEVICE float largest_of(const R& row) {
   const int whole = row.count / row_step * row_step;
@@ -79,11 +83,11 @@ STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, 
   const F16 sum = quad_sum(row, -infinity, [&](const F16& x) { return exp(sub(x, splat(largest))); });
   const RowEnd last = row_end(terms, largest, fold_quads(sum), mean, target_logit, weight);
   if (!args.gradient) return last.loss;
-  __syncwarp(row_mask());   // all have read
+  __syncwarp(row_mask());   // All threads have read.
   for_groups_of_quad(row, row.count, 0, [&](int j, auto n, const F16& x) {
     store_group(row.data, R::dtype, j, fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
   });
-  // By the thread that wrote the other number there.
+  // By the thread that wrote the old number there.
   if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4) store1(row.data, R::dtype, target, last.target);
   return last.loss;
 }
@@ -97,8 +101,8 @@ static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
-    int64_t cleared = args.vocabulary;   // from here on
-    if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
+    int64_t cleared = args.vocabulary;   // From here on.
+    if (target != ignored_target && weight != 0) {   // 0 times the row may be NaN.
       loss = row_loss(args, terms, Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors}, target, weight);
     } else {
       cleared = 0;

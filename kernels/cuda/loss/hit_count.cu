@@ -1,6 +1,6 @@
-// How many rows have their largest logit where their target is. Few rows of a classifier have a target, and labels are few: a warp looks
-// at the targets of 32 rows at once and goes over the logits of those that have one, 32 side by side. One block, so that nobody else
-// adds to the state; in evaluations alone.
+// The number of rows whose largest logit is the target's. Few rows of a classifier have a target, and labels
+// are few: a warp looks at the targets of 32 rows at once and goes over the logits of those with a target, 32
+// at a time. One block, so that it alone adds to the state. Used only in evaluations.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

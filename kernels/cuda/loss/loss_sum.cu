@@ -1,5 +1,6 @@
-// Adds a micro-batch's token losses to the step's sum, sample after sample, so that the split of a global batch into
-// micro-batches leaves no trace. One block: a warp a sample, then a thread for the samples' sums.
+// Adds a micro-batch's token losses to the step's sum, sample after sample, so that the split of a global
+// batch into micro-batches does not affect it. One block: a warp for each sample, then one thread for the
+// samples' sums.
 //
 // Workspace: the samples' sums (double), then their numbers of targets (64 bits).
 #include "kernels/cuda/kernels_cuda.h"

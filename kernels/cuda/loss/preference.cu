@@ -1,8 +1,11 @@
-// What the pairs of documents in a micro-batch lose, and what their tokens' gradients are multiplied with. A block a sample finds where its
-// documents begin, then a thread a pair goes over the pair's rows in order, its loads running ahead of the sums; then one block for the
-// samples. 16 bytes a token read and written, beside the logits' thousands; a pair of a thousand tokens is a chain of as many additions.
+// The losses of the document pairs of a micro-batch, and the weights of their tokens' gradients. A block for
+// each sample finds where the documents begin. Then one thread for each pair goes over the pair's rows in
+// order, with loads ahead of the sums. In the end, one block adds up the samples. 16 bytes a token are read
+// and written, compared with thousands for its logits. A pair of a thousand tokens is a chain of a thousand
+// additions.
 //
-// Workspace: of every sample its sum, pairs and those in order (64 bits each); what each pair loses (double); where documents begin (int).
+// Workspace: for each sample its loss sum, number of pairs and number of pairs in order (64 bits each); the
+// loss of each pair (double); where documents begin (int).
 #include "kernels/common/preference_pair.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/serial_sum.h"
@@ -12,12 +15,13 @@ namespace stw::kernels::cuda {
 struct PreferenceScratch {
   double* sums;
   uint64_t *pairs, *hits;
-  double* losses;          // (samples, most_pairs)
-  int32_t* begins;         // (samples, rows + 2)
+  double* losses;          // (samples, most_pairs).
+  int32_t* begins;         // (samples, rows + 2).
   int64_t most_pairs;
 };
 
-// begins[d] = the first row of document d; behind the last one twice the number of rows. Returns how many documents there are.
+// begins[d] = the first row of document d; after the last document, 2 · rows. Returns the number of
+// documents.
 STW_DEVICE int find_documents(const int32_t* positions, int rows, int32_t* begins) {
   STW_SHARED(int, of_warps, block_threads / 32);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
@@ -34,7 +38,7 @@ STW_DEVICE int find_documents(const int32_t* positions, int rows, int32_t* begin
       documents += of_warps[w];
     }
     if (is_begin) begins[before] = row;
-    __syncthreads();   // all have read
+    __syncthreads();   // All threads have read.
   }
   if (threadIdx.x < 2) begins[documents + static_cast<int>(threadIdx.x)] = rows;
   __syncthreads();

@@ -1,5 +1,6 @@
-// How many rows have all their logits on the right side of 0. As hit_count: a warp looks at 32 rows at once and goes over the logits of those
-// that have values. One block, so that nobody else adds to the state; in evaluations alone.
+// The number of rows whose logits are all on the right side of 0. As in hit_count, a warp looks at 32 rows at
+// once and goes over the logits of those with values. One block, so that it alone adds to the state. Used
+// only in evaluations.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

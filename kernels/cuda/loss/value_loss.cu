@@ -1,12 +1,12 @@
-// The loss of rows of values, a mean over a row's values, and in place its gradient. Sixteen threads a row, whose sums are the CPU's.
-// Few rows have values: time goes into the zeros of the others.
+// The mean loss of a row's values, and in place its gradient. Sixteen threads a row, whose sums have the
+// CPU's bits. Few rows have values; most of the time goes into zeros for the others.
 #include "kernels/common/value_loss.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/row_quads.h"
 
 namespace stw::kernels::cuda {
 
-static constexpr int value_threads = 64;   // of a block: four rows
+static constexpr int value_threads = 64;   // Of a block: four rows.
 
 // This quad's lanes of the sum over columns [begin, end).
 template <DType dtype, ValueLoss kind>
@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueL
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
     void* const logits = element(args.logits.data, dtype, row * args.stride);
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = args.targets[row] != ignored_target && weight != 0;   // 0 times what a row holds may be a NaN
+    const bool counts = args.targets[row] != ignored_target && weight != 0;   // 0 times the row may be NaN.
     float loss = 0;
     if (counts) {
       F16 total = zero();

@@ -1,12 +1,14 @@
-// LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b. A team of threads a row, which lies in shared memory between the passes
-// (norm_teams.h).
+// LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b. A team of threads has a row, which stays in shared memory
+// between the passes (norm_teams.h).
 //
-// Floor: x read, y written: 2·rows·features elements, 50 MB of bf16 for 16384 rows of 768, 15 µs at 3.35 TB/s. Of the 64 such rows that
-// lie in the blocks of an SM its threads ask for four groups each at a time, 32 KB; 15 KB under way at all times would do (ahead.h). A
-// block needs about 2000 cycles for that, 2 chains of 48 additions with their neighbours some 900, and weights and stores again 1200;
-// meanwhile an H200 moves 85 KB for the SM, of the 196 that its blocks read and write. Two rows are some 980 instructions of a warp, 490
-// times 124 rows are 15,000 cycles of an SM's four schedulers, 9 µs. So memory is the limit. With a few hundred rows a row is a block,
-// they are all under way at once, and the sum of these latencies is what remains, 2 µs. All of this is reckoned, not measured.
+// The lower bound is x read and y written: 2·rows·features elements, 50 MB of bf16 for 16384 rows of 768, 15
+// µs at 3.35 TB/s. The blocks of an SM hold 64 such rows. Their threads issue four groups of loads each at a
+// time, 32 KB; 15 KB in flight all the time would suffice (ahead.h). A block needs about 2000 cycles for the
+// loads, about 900 for 2 chains of 48 additions and their exchanges, and about 1200 for weights and stores.
+// In that time, an H200 moves 85 KB for the SM, of the 196 KB that its blocks read and write. Two rows are
+// about 980 instructions of a warp; 490 times 124 rows are 15,000 cycles of an SM's four schedulers, 9 µs. So
+// memory is the limit. With a few hundred rows, each block has one row, all rows are in flight at once, and
+// the sum of these latencies remains, 2 µs. All of this is calculated, not measured.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/norm_teams.h"
 

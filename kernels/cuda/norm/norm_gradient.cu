@@ -1,40 +1,46 @@
-// Gradient of LayerNorm and RMSNorm, with the residual's gradient added. With h = (x - mean)·rstd and g = dy·w:
+// Gradient of LayerNorm and RMSNorm, plus the residual's gradient. With h = (x - mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
-// dw and db are summed in tiles of token_tile rows that start anew in every sample, each from +0 in the order of its rows. The tiles
-// of chain_terms rows of a sample are added up from +0, and the results are added to the buffer one after the other (token_tiles.h).
-// A cut of the rows between samples changes nothing.
+// dw and db are summed in tiles of token_tile rows that restart in every sample, each from +0 in the order of
+// its rows. The tiles of each chain_terms rows of a sample are added up from +0, and the results are added in
+// order to the buffer (token_tiles.h). A cut of the batch between samples changes nothing.
 //
-// Where there are as many tiles as multiprocessors, a block takes a tile: some rows at a time lie in shared memory, where their teams
-// (norm_teams.h) make the statistics and dx, and where every thread adds them to the sums of its columns, which it keeps in
-// registers. So x and dy are read once. Floor: x, dy and addend read, dx written: 4·rows·features elements, 100 MB of bf16 for
-// 16384 rows of 768, 30 µs at 3.35 TB/s; the sums are 1/32 of that. A block of such rows has 28 KB of shared memory: five of them
-// share an SM, and each has four rows under way.
+// If there are at least as many tiles as multiprocessors, a block takes a whole tile. Some rows at a time lie
+// in shared memory. Their teams (norm_teams.h) compute the statistics and dx, and every thread adds the rows
+// to the sums of its columns in its registers. So x and dy are read once. The lower bound is x, dy and addend
+// read and dx written: 4·rows·features elements, 100 MB of bf16 for 16384 rows of 768, 30 µs at 3.35 TB/s;
+// the sums are 1/32 of that. A block of such rows has 28 KB of shared memory: five blocks share an SM, and
+// each has four rows in flight.
 //
-// Fewer tiles, or rows of more than most_columns columns a thread, take two kernels: rows (a team each: statistics, kept in the
-// workspace, and dx), and tiles, where a quad sums 16 columns. They read x and dy twice: 6·rows·features elements. Under way
-// (ahead.h): of the rows, four groups of x, dy and the weight a thread; of the tiles, four to eight rows of both. No bit depends on
-// the way. Reckoned, not measured.
+// With fewer tiles, or more than most_columns columns a thread, there are two kernels. In the first, a team
+// takes a row: it keeps the statistics in the workspace and writes dx. In the second, a quad sums 16 columns
+// of a tile. They read x and dy twice: 6·rows·features elements. In flight (ahead.h) are four groups of x, dy
+// and the weight for each thread of the first kernel, and four to eight rows of both in the second. Both ways
+// give the same bits. Calculated, not measured.
 //
-// Gradients of biases that are to be made here, too, have tiles of the same rows, and one fold with those of the weight. Of the addend, which
-// is the gradient of the linear op's output that came into the residual before, a block sums the tile that it has in hand; tiles of other
-// biases are blocks of their own in the same launch. Where rows take two kernels, the biases' tiles are one before: dx may be the addend.
+// Bias gradients that run in the same launches have tiles of the same rows, and one fold together with the
+// weight's. If the addend is the dy of such a bias (the gradient of the linear op's output that was added to
+// the residual before), a block sums the tile that it has loaded. Tiles of other biases are blocks of their
+// own in the same launch. With two kernels, the biases' tiles come one launch earlier, because dx may
+// overwrite the addend.
 //
-// Workspace: statistics (rows), then sums of the tiles: dw (tiles, features), db (tiles, features), and those of the biases.
+// Workspace: statistics (rows), then the tiles' sums: dw (tiles, features), db (tiles, features), and those
+// of the biases.
 #include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/norm_teams.h"
 
 namespace stw::kernels::cuda {
 
-static constexpr int most_rows_of_block = 4;   // of a block that takes whole tiles: a warp each at least
+// Of a block that takes whole tiles: each row has at least a warp.
+static constexpr int most_rows_of_block = 4;
 
 // x and g of a row lie in shared memory, one after the other.
 template <class Stored>
 static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) norm_rows_kernel(NormArgs args, NormTeams teams, bool vectors, RowStatistics* kept) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_teams);
-  STW_SHARED(float, means, 2 * most_teams);   // of g, of g·h
+  STW_SHARED(float, means, 2 * most_teams);   // Of g, of g·h.
   const NormTeam team = place_in(teams);
   const bool wanted = args.dx.data != nullptr;
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
@@ -64,7 +70,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
     const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
     if (live && team.thread == 0) kept[row] = mine;
     if (!wanted) continue;
-    float sum = 0.0f, product = 0.0f;   // lanes past the end of the row add nothing: g is 0 there
+    float sum = 0.0f, product = 0.0f;   // Lanes after the end of the row add nothing: g is 0 there.
     for_pieces(args.features, teams.piece, false, fetch, [&](int64_t, int count) {
       if (!sums) return;
       struct Lane { float x, g; };
@@ -105,16 +111,17 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
   }
 }
 
-static constexpr int whole_tile_threads = 128, most_columns = 16;   // of a thread
+static constexpr int whole_tile_threads = 128, most_columns = 16;   // Of a thread.
 
-// x, dy and the factors of the features, w + offset, lie in shared memory; `teams` has whole rows there. `addend_sums`: those of its tiles
-// (tiles, features). Blocks from `blocks` on sum the tiles of biases.
+// x, dy and the factors of the features, w + offset, lie in shared memory, which holds whole rows of `teams`.
+// `addend_sums`: (tiles, features), sums of the addend's tiles. Blocks from number `blocks` on sum the
+// biases' tiles.
 template <class Stored, int columns, bool sums_addend>
 static __global__ void __launch_bounds__(whole_tile_threads, sums_addend && columns == most_columns ? 4 : 5)
 norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool vectors, float* sums, float* addend_sums, int blocks, STW_CONSTANT Biases biases) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_rows_of_block);
-  STW_SHARED(float, means, 2 * most_rows_of_block);   // of g, of g·h
+  STW_SHARED(float, means, 2 * most_rows_of_block);   // Of g, of g·h.
   const NormTeam team = place_in(teams);
   const int features = static_cast<int>(args.features), thread = static_cast<int>(threadIdx.x);
   const bool wanted = args.dx.data != nullptr;
@@ -153,7 +160,7 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
       };
       const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
       if (wanted) {
-        float sum = 0.0f, product = 0.0f;   // lanes past the end of the row add nothing: dy is 0 there
+        float sum = 0.0f, product = 0.0f;   // Lanes after the end of the row add nothing: dy is 0 there.
         struct Lane { float x, dy, factor; };
         if (sums_row)
           in_order<8>((features + 15) / 16,
@@ -197,10 +204,10 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
             const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd), g = mul(load(staged_dy + at, Whole{}), load(factors + at, Whole{}));
             const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
             store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
-            if (sums_addend) store_shared(staged + at, added);   // in the place of x, which nobody else reads
+            if (sums_addend) store_shared(staged + at, added);   // Overwrites x, which no other thread reads.
           });
       };
-      if (sums_addend) __syncthreads();   // all have read their columns of x
+      if (sums_addend) __syncthreads();   // All threads have read their columns of x.
       if (args.addend.data != nullptr) write(Known<true>{});
       else write(Known<false>{});
       if (!sums_addend) continue;
@@ -221,10 +228,10 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
   }
 }
 
-// The teams of a block that takes whole tiles; none (no rows) where features are too many.
+// The teams of a block that takes whole tiles; zero rows if there are too many features.
 static NormTeams tile_teams(int64_t features) {
   NormTeams t = {0, 0, static_cast<int>(round_up(features, 16)), 0};
-  t.stride = (t.piece + 31) / 32 * 32 + 16;   // rows that a warp reads together begin in different banks
+  t.stride = (t.piece + 31) / 32 * 32 + 16;   // Rows that a warp reads together begin in different banks.
   const auto floats = [&](int rows) { return int64_t{2 * rows + 1} * t.stride; };
   if (features > most_columns * whole_tile_threads || floats(1) > most_staged_floats) return t;
   t.rows = 1;

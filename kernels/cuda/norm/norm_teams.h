@@ -1,9 +1,10 @@
-// How a norm and its gradient share rows out. A row belongs to a team of 16 to 256 threads, a block to one team or several.
-// The team fetches its row into shared memory as fp32, several loads of each thread under way; its first sixteen threads,
-// one a lane, then run the CPU's sums over it (norm_row.h), each a chain of additions over the groups; and the whole team
-// goes over the row again. Memory sees a row once, and a chain costs the latency of an addition a group: 4 cycles.
+// How a norm and its gradient divide rows. A team of 16 to 256 threads has a row; a block has one or more
+// teams. The team fetches its row into shared memory as fp32, with several loads of each thread in flight.
+// Its first sixteen threads, one a lane, then compute the CPU's sums (norm_row.h), each a chain of additions
+// over the groups. After that, the whole team goes over the row again. Memory is read once, and a chain costs
+// the latency of one addition a group: 4 cycles.
 //
-// A row longer than shared memory lies there piece by piece, and is fetched again for every pass.
+// A row that exceeds shared memory is fetched piece by piece, again for every pass.
 #pragma once
 #include "kernels/common/norm_row.h"
 #include "kernels/cuda/ahead.h"
@@ -11,34 +12,37 @@
 namespace stw::kernels::cuda {
 
 struct NormTeams {
-  int threads, rows;  // of a team; teams of a block. Powers of two
-  int piece, stride;  // floats of a row that are there at a time; from one row in shared memory to the next
+  int threads, rows;  // Threads of a team; teams of a block. Powers of two.
+  int piece, stride;  // Floats of a row in shared memory at a time; from one row there to the next.
   size_t bytes(int arrays) const { return static_cast<size_t>(rows) * static_cast<size_t>(stride * arrays) * sizeof(float); }
   int block() const { return threads * rows; }
   int blocks(int64_t all_rows) const { return blocks_for(all_rows, rows); }
 };
 
 inline constexpr int most_teams = block_threads / 16;
-inline constexpr int most_staged_floats = 11520;   // 45 KiB: any device has it, and room for the statistics
+// 45 KiB, which any device has, with room for the statistics.
+inline constexpr int most_staged_floats = 11520;
 
-// `arrays` of a row's length lie in shared memory.
+// `arrays` arrays of a row's length lie in shared memory.
 inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
   NormTeams t = {16, 1, 0, 0};
   const int most = (most_staged_floats / arrays - 48) / 16 * 16;
   t.piece = features < most ? static_cast<int>(round_up(features, 16)) : most;
-  t.stride = (t.piece + 31) / 32 * 32 + 16;   // the two rows of a warp in different banks
-  while (t.threads < block_threads && t.piece > 64 * t.threads) t.threads *= 2;   // 16 groups a quad: few teams have threads that only wait for sums
-  // More rows a block where enough blocks remain to share out, and as long as eight blocks fit into an SM.
+  t.stride = (t.piece + 31) / 32 * 32 + 16;   // The two rows of a warp begin in different banks.
+  // 16 groups a quad: then few teams have threads that only wait for sums.
+  while (t.threads < block_threads && t.piece > 64 * t.threads) t.threads *= 2;
+  // More rows a block while enough blocks remain and eight blocks fit into an SM.
   constexpr int enough_blocks = 512, shared_floats = 6400;
   while (t.block() < block_threads && 2 * t.rows * arrays * t.stride <= shared_floats && (t.block() < 32 || rows >= int64_t{2} * t.rows * enough_blocks)) t.rows *= 2;
   return t;
 }
 
-template <bool is> struct Known { static constexpr bool value = is; };   // for bodies that exist for either case
+// For bodies that exist for both cases.
+template <bool is> struct Known { static constexpr bool value = is; };
 
 // A thread's place.
 struct NormTeam {
-  int row, thread;   // of the block, of the team
+  int row, thread;   // Row in the block, thread in the team.
   __device__ bool sums() const { return thread < 16; }
 };
 STW_DEVICE NormTeam place_in(const NormTeams& t) {
@@ -46,20 +50,20 @@ STW_DEVICE NormTeam place_in(const NormTeams& t) {
   return {thread / t.threads, thread % t.threads};
 }
 
-// For this thread's groups of a piece of a row, as for_groups_ahead.
+// For this thread's groups of a piece of a row, like for_groups_ahead.
 template <int ahead, class Load, class Use>
 STW_DEVICE void for_team_groups(const NormTeams& teams, const NormTeam& team, int count, bool vectors, const Load& load, const Use& use) {
   for_groups_ahead<ahead>(team.thread / quad, teams.threads / quad, count, vectors, load, use);
 }
 
-// fetch(begin, count) and use(begin, count) for the pieces of a row; it is not fetched again where it is there as a whole. For
-// all threads of a block.
+// fetch(begin, count) and use(begin, count) for the pieces of a row. A row that fits is not fetched again.
+// Called by all threads of a block.
 template <class Fetch, class Use>
 STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fetch& fetch, const Use& use) {
   for (int64_t begin = 0; begin < features; begin += piece) {
     const int count = features - begin < piece ? static_cast<int>(features - begin) : piece;
     if (is_first || features > piece) {
-      __syncthreads();   // all are done with what was there
+      __syncthreads();   // All threads have finished with the earlier contents.
       fetch(begin, count);
       __syncthreads();
     }
@@ -67,8 +71,8 @@ STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fet
   }
 }
 
-// The statistics of the rows of a block, by its threads that sum: `live` where the team has a row, `staged` is where fetch
-// puts it, with +0 in the lanes past its end.
+// The statistics of a block's rows, by the threads that sum. `live`: the team has a row. fetch writes the row
+// to `staged`, with +0 in the lanes after its end.
 template <class Fetch>
 STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& teams, const NormTeam& team, bool live, const float* staged, const Fetch& fetch) {
   constexpr int ahead = 8;

@@ -1,5 +1,5 @@
-// One head of queries or keys by one quad: what the norm of heads and its gradient have in common. Its formulas are norm_row.h's, in
-// whose words a head is a row of head_dim.
+// One head of queries or keys by one quad, shared by the norm of heads and its gradient. The formulas are
+// those of norm_row.h for a row of head_dim features.
 #pragma once
 #include "kernels/common/norm_row.h"
 #include "kernels/cuda/ahead.h"
@@ -14,8 +14,8 @@ struct QkHeads {
   __host__ __device__ int all() const { return normed() + keys; }
 };
 
-// For the groups of a head in order, as for_groups_ahead. Of heads with a known number of groups, all of them Whole, no loop and no
-// address is left but what the loads hold; 0: of any head.
+// For the groups of a head in order, like for_groups_ahead. If the number of groups is known and all are
+// Whole, there is no loop, and loads need no address arithmetic. 0: any number.
 inline constexpr int head_groups_ahead = 4;
 template <int groups, class Load, class Use>
 STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, const Use& use) {
@@ -31,7 +31,8 @@ STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, co
   }
 }
 template <int n> struct Groups { static constexpr int number = n; };
-// body(stored, groups): an instance for operands of one type and heads of 64 or 128, which are usual, or for any.
+// body(stored, groups): an instance for operands of one type and for heads of 64 or 128, which are usual, or
+// for any head.
 template <class Body>
 void for_heads(std::initializer_list<DType> types, int head_dim, bool vectors, const Body& body) {
   for_dtypes(types, [&](auto stored) {
@@ -49,11 +50,12 @@ STW_DEVICE float head_rstd(const QkNormArgs& args, DType dtype, int64_t at, bool
   const void* const x = element(static_cast<const void*>(args.x.data), dtype, at);
   F16 squares = zero();
   for_head_groups<groups>(args.head_dim, vectors, [&](int i, auto n) { return load_group(x, dtype, i, n); },
-    [&](const F16& values, int, auto) { squares = fma(values, values, squares); });   // lanes past the end are 0
+    // Lanes after the end are 0.
+    [&](const F16& values, int, auto) { squares = fma(values, values, squares); });
   return rstd_of(fold(squares), args.head_dim, args.epsilon);
 }
 
-// Of a head of values, what they are.
+// Copies a head of values.
 template <class Stored, int groups>
 STW_DEVICE void copy_head(const Matrix& x, const Matrix& y, int64_t at, int head_dim, bool vectors) {
   const DType x_dtype = Stored::of(x.dtype), y_dtype = Stored::of(y.dtype);

@@ -1,10 +1,12 @@
-// RMSNorm of every head of queries and keys, before rotary positions, with one weight for all heads of queries and one for those of
-// keys; values are copied where y is not x. A quad a head: its second pass over the head finds it in the first-level cache.
+// RMSNorm of every head of queries and keys, before rotary positions, with one weight for all query heads and
+// one for all key heads. Values are copied if y is not x. A quad has a head; its second pass over the head
+// finds it in the first-level cache.
 //
-// Floor: heads read and written: 2·rows·(query_heads + kv_heads)·head_dim elements where y is x; 201 MB of bf16 for 16384 rows of 16
-// and 8 heads of 128, 60 µs at 3.35 TB/s. Four groups of a head are under way a quad, 8 bytes each thread, 32 KB for an SM with 1024
-// threads, where 15 KB would do (ahead.h). A warp's eight heads of 128 are some 450 instructions (of PTX, counted): 25 µs for all.
-// Reckoned, not measured.
+// The lower bound is the heads read and written: 2·rows·(query_heads + kv_heads)·head_dim elements if y is x.
+// That is 201 MB of bf16 for 16384 rows of 16 and 8 heads of 128, 60 µs at 3.35 TB/s. A quad has four groups
+// of a head in flight, 8 bytes a thread: 32 KB for an SM with 1024 threads, where 15 KB would suffice
+// (ahead.h). A warp's eight heads of 128 are about 450 PTX instructions: 25 µs in total. Calculated, not
+// measured.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/qk_heads.h"
 

@@ -1,13 +1,15 @@
-// Gradient of the norm of queries and keys: of every head as norm_gradient.cu has it, of values dy itself. dx may take dy's place.
-// The sum of a weight goes over tiles of token_tile tokens, which start anew in every sample, in each over the heads in order, and of
-// a head over its rows from +0. So a block has one tile of one head: its quads find the statistics of the rows, one each; then sum
-// for 16 columns each; then dx, a row each again. A second kernel folds the sums onto the buffer, in order, group after group
+// Gradient of the norm of queries and keys. Each head is treated as in norm_gradient.cu; for values, dx = dy.
+// dx may overwrite dy. The sum of a weight's gradient uses tiles of token_tile tokens, which restart in every
+// sample. In a tile, the heads are taken in order, and each head is summed over its rows from +0. So a block
+// has one tile of one head. Its quads first find the statistics of one row each, then sum 16 columns each,
+// then compute dx of one row each. A second kernel adds the sums to the buffer, in order, group after group
 // (token_tiles.h).
 //
-// Floor: x and dy read once, dx written, as what a block has read is 16 KB of x and as much of dy (bf16, heads of 128) and stays in the
-// first-level cache: 302 MB for 16384 rows of 16 and 8 heads, 90 µs at 3.35 TB/s; the sums are 1/64 of that in fp32. A block is some
-// 10,000 instructions of warps (of PTX, counted): 70 µs for all. Columns of a head are few: 8 of a block's 32 quads sum, 64 rows each,
-// while other blocks fetch. Reckoned, not measured.
+// The lower bound is x and dy read once and dx written: 302 MB for 16384 rows of 16 and 8 heads, 90 µs at
+// 3.35 TB/s. A block reads 16 KB of x and of dy (bf16, heads of 128), which stay in the first-level cache.
+// The sums are 1/64 of that in fp32. A block is about 10,000 PTX instructions of warps: 70 µs in total. A
+// head has few columns: 8 of a block's 32 quads sum 64 rows each, while other blocks fetch. Calculated, not
+// measured.
 //
 // Workspace: sums (tiles, query_heads, head_dim), then (tiles, kv_heads, head_dim).
 #include "kernels/cuda/kernels_cuda.h"
@@ -30,7 +32,7 @@ STW_DEVICE void head_input_gradient(const QkNormArgs& args, const void* weight, 
   struct Normed { F16 g, h; };
   const auto load = [&](int i, auto n) { return Operands{load_group(x, x_dtype, i, n), load_group(dy, dy_dtype, i, n), load_group(weight, weight_dtype, i, n)}; };
   const auto normed = [&](const Operands& o) { return Normed{mul(o.dy, add(o.w, splat(args.weight_offset))), mul(o.x, rstd)}; };
-  F16 product = zero();   // lanes past the end of the head add nothing: g is 0 there
+  F16 product = zero();   // Lanes after the end of the head add nothing: g is 0 there.
   for_head_groups<groups>(args.head_dim, vectors, load, [&](const Operands& operands, int, auto) {
     const Normed o = normed(operands);
     product = fma(o.g, o.h, product);
@@ -79,17 +81,17 @@ static __global__ void __launch_bounds__(qk_threads, 6) qk_norm_gradient_kernel(
         else add_rows(n);
         store_group(sums, DType::f32, to * head_dim + i, dw, n);
       }
-      __syncthreads();   // all of dy has been read
+      __syncthreads();   // All threads have read dy.
     }
     if (args.dx.data != nullptr) {
       const void* const weight = is_key ? args.weight[1] : args.weight[0];
       for (int row = own; row < rows; row += qk_quads) head_input_gradient<Stored, groups>(args, weight, top + row * width, splat(rstds[row]), vectors);
     }
-    __syncthreads();   // rstds are done with
+    __syncthreads();   // All threads have finished with rstds.
   }
 }
 
-// Of queries by the first row of blocks, of keys by the second.
+// The first row of blocks takes queries, the second one keys.
 static __global__ void __launch_bounds__(fold_threads_a_block) qk_norm_fold_kernel(QkNormArgs args, QkHeads heads, TokenTiles tiles, const float* sums) {
   const bool is_key = blockIdx.y == 1;
   const int64_t own = is_key ? heads.keys : heads.queries;

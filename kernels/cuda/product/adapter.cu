@@ -1,6 +1,6 @@
-// y = base + low·Wᵀ for the adapters of matrices side by side, in one launch: chains of the rank's length that start from what is
-// there. Bound by memory: y is read and written, 4 bytes an element in 16 bits; what is computed hides behind that up to a rank of some
-// 100. A base that lies elsewhere, which plans of ours do not have, is copied first.
+// y = base + low·Wᵀ for the adapters of matrices side by side, in one launch: chains over the rank that start
+// from the base. Bound by memory: y is read and written, 4 bytes an element in 16 bits. Up to a rank of about
+// 100, arithmetic takes less time than that. A base that is not y is copied first; our plans have none.
 #include "kernels/cuda/product/adapter_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

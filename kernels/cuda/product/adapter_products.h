@@ -1,10 +1,10 @@
-// The products that the kernels of adapters are made of.
+// The products of the adapter kernels.
 #pragma once
 #include "kernels/cuda/product/linear_products.h"
 
 namespace stw::kernels::cuda {
 
-// Narrow products are not what the vendor's library or warpgroups are for.
+// Narrow products are not for the vendor's library or for warpgroups.
 inline bool is_own(ProductKernels products) { return products == ProductKernels::chain || products == ProductKernels::tensor; }
 
 // Part i's columns of `low`.

@@ -1,5 +1,6 @@
-// dW += dyᵀ·low for the adapters of matrices side by side, in one launch: nothing is split along the rows, as of every weight's
-// gradient, so there are no more tiles than a part's features give: 16 of 128 for 2048. A device is mostly idle meanwhile.
+// dW += dyᵀ·low for the adapters of matrices side by side, in one launch. As for every weight gradient, rows
+// are not split, so there are only as many tiles as a part's features give: 16 tiles of 128 for 2048. Most of
+// a device is idle meanwhile.
 #include "kernels/cuda/product/adapter_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

@@ -1,5 +1,5 @@
-// Gradients of biases, sums of columns in tiles (token_tiles.h), wherever they are made: a quad sums 16 columns of a tile from +0. And the
-// folds of several sums in one launch.
+// Gradients of biases: sums of columns in tiles (token_tiles.h), for several kernels. A quad sums 16 columns
+// of a tile from +0. Also the folds of several sums in one launch.
 #pragma once
 #include <assert.h>
 
@@ -9,14 +9,14 @@
 namespace stw::kernels::cuda {
 
 struct Bias {
-  const void* y;          // its first column
+  const void* y;          // The bias's first column.
   int64_t stride, features, first_task;
-  float* sums;            // (tiles, features)
+  float* sums;            // (tiles, features).
   bool vectors;
 };
 struct Biases {
   int count;
-  DType dtype;            // of all y
+  DType dtype;            // Of all y.
   TokenTiles tiles;
   int64_t tasks;
   Bias bias[most_biases];
@@ -30,7 +30,7 @@ struct Biases {
   }
 };
 
-// Tasks first, first + step, … by a quad. Eight to sixteen rows are under way, 128 bytes of bf16 a thread.
+// Tasks first, first + step, … by a quad. Eight to sixteen rows are in flight, 128 bytes of bf16 a thread.
 STW_DEVICE void sum_bias_tiles(const Biases& all, DType dtype, int64_t first, int64_t step) {
   for (int64_t task = first; task < all.tasks; task += step) {
     int k = 0;
@@ -67,12 +67,12 @@ struct Folds {
   bool accumulate;
   TokenTiles tiles;
   int count;
-  Fold fold[2 + most_biases];   // those of a norm's weight and bias beside them
+  Fold fold[2 + most_biases];   // In addition to the biases: a norm's weight and bias.
   void add(const float* sums, int64_t features, void* gradient) {
     if (gradient != nullptr) fold[count++] = {sums, features, static_cast<float*>(gradient)};
   }
 };
-// A row of blocks for each.
+// One row of blocks for each.
 static __global__ void __launch_bounds__(fold_threads_a_block) tile_fold_kernel(STW_CONSTANT Folds all) {
   const Fold& fold = all.fold[blockIdx.y];
   fold_tiles(fold.sums, all.tiles.count(), all.tiles.groups(), fold.features, all.accumulate, fold.gradient);

@@ -1,18 +1,21 @@
-// Matrix products on the CUDA cores with the bits of the CPU: along k there are chains of at most chain_terms fused multiply-adds
-// in fp32, in order of k from +0, whose results are added one after the other to what an element starts from. Chains begin anew in
-// every part of a chained product and in every sample (Products::restart). So the bits depend neither on tiles nor on the device.
+// Matrix products on the CUDA cores with the CPU's bits. Along k there are chains of at most chain_terms
+// fused multiply-adds in fp32, in the order of k from +0. Their results are added in order to the start value
+// of an element. Chains restart in every part of a chained product and in every sample (Products::restart).
+// So the bits depend neither on tiles nor on the device.
 //
-// A block of 256 threads computes a tile of the output, a thread per × per elements of it in registers. Slices of `depth`
-// numbers of k go through shared memory, as fp32 and with k outermost, so that a thread reads what it multiplies as float4:
-// 16 numbers for 64 multiply-adds. There are two slices: while one is used, the next one is on its way in registers. Large
-// tiles are bound by the multiply-adds; small ones keep more multiprocessors busy where the output is small.
+// A block of 256 threads computes a tile of the output; a thread has per × per elements of it in registers.
+// Slices of `depth` numbers of k go through shared memory, as fp32 and with k outermost, so that a thread
+// reads its operands as float4: 16 numbers for 64 multiply-adds. There are two slices: while one is used, the
+// next one is loaded into registers. Large tiles are bound by the multiply-adds; small tiles keep more
+// multiprocessors busy if the output is small.
 //
-// A small tile keeps what the chains are added to in registers; a large one, whose chains fill them, in c, which has to be in
-// fp32 where there are several chains: 8 bytes of memory an element for 256 multiply-adds. `rounded`: totals are rounded at the
-// end of every sample; small tiles alone.
+// A small tile keeps the totals, to which chains are added, in registers. In a large tile, the chains fill
+// the registers, so the totals are kept in c, which must be fp32 if there are several chains: 8 bytes of
+// memory an element for 256 multiply-adds. `rounded`: totals are rounded at the end of every sample; small
+// tiles only.
 //
-// Slices begin anew with every chain. Past its end a is +0 and b is -0: their product -0 is the one number that adds nothing to
-// any number, -0 included.
+// Slices restart with every chain. After its end, a is +0 and b is -0: their product -0 is the one number
+// whose addition changes no number, -0 included.
 #pragma once
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/round_gradient.h"
@@ -23,15 +26,17 @@ struct LargeTile { static constexpr int edge = 128, depth = 8, per = 8; };
 struct SmallTile { static constexpr int edge = 64, depth = 16, per = 4; };
 static_assert(chain_terms % LargeTile::depth == 0 && chain_terms % SmallTile::depth == 0);
 template <class T> inline constexpr bool holds_totals = T::per == SmallTile::per;
-// A slice has four numbers of each operand for each thread. Lines are 16-byte aligned and not a multiple of 32 banks apart.
+// A slice has four numbers of each operand for each thread. Lines are aligned to 16 bytes, and not 32 banks
+// apart.
 template <class T> inline constexpr int slice_line = T::edge + 4;
 
-// The four numbers of a slice that this thread brings: number `line` of the output and `first` of k, or the reverse.
+// The four numbers of a slice that this thread loads: line `line` of the output and `first` of k, or the
+// reverse.
 struct Place4 { int line, first; };
 template <class T, Contiguous along>
 STW_DEVICE Place4 place4() {
   constexpr int groups = (along == Contiguous::depth ? T::depth : T::edge) / 4;
-  const int t = forgotten(static_cast<int>(threadIdx.x));   // no addresses are kept through the multiply-adds
+  const int t = forgotten(static_cast<int>(threadIdx.x));   // No addresses are kept during the multiply-adds.
   return {t / groups, t % groups * 4};
 }
 
@@ -40,7 +45,7 @@ STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int output
   const Place4 place = place4<T, along>();
   const int64_t o = output + (along == Contiguous::depth ? place.line : place.first);
   const int64_t d = k + (along == Contiguous::depth ? place.first : place.line);
-  // Lines past the end are read as empty; what an output past the end becomes is never stored.
+  // Lines after the end are not read. Outputs after the end are never stored.
   if constexpr (along == Contiguous::depth) return load_raw4(data, t, o * stride + d, o < outputs ? four_at_most(depth - d) : 0, negative_padding);
   else return load_raw4(data, t, d * stride + o, d < depth ? four_at_most(outputs - o) : 0, negative_padding);
 }
@@ -54,8 +59,8 @@ STW_DEVICE void put_slice(float* slice, Raw4 raw, DType t) {
     store_vector(slice + place.line * slice_line<T> + place.first, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
 }
 
-// Of the groups of four rows and of four columns that a thread computes, number g in the tile. A warp reads four different
-// groups of rows and eight of columns.
+// The first row and column of group g of the groups of four rows and four columns that a thread computes. A
+// warp reads four different groups of rows and eight of columns.
 template <class T> STW_DEVICE int group_row(int t, int g) {
   return g * (T::edge / 2) + (t / 64 * 4 + t % 32 / 8) * 4;
 }
@@ -66,14 +71,14 @@ template <class T> STW_DEVICE int group_column(int t, int g) {
 template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
 static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
   constexpr int slice = T::depth * slice_line<T>, groups = T::per / 4;
-  STW_SHARED(float4, shared, slice);   // two slices of each operand
+  STW_SHARED(float4, shared, slice);   // Two slices of each operand.
   float* const slices = reinterpret_cast<float*>(shared);
   const Tile tile = tile_of_block(all, T::edge, T::edge);
   const Product& out = all.product[tile.product];
 
   static_assert(!rounded || holds_totals<T>);
   const int thread = static_cast<int>(threadIdx.x);
-  float sum[T::per][T::per];   // of the chain
+  float sum[T::per][T::per];   // Of the chain.
   float total[holds_totals<T> ? T::per : 1][T::per];
   STW_UNROLL
   for (int i = 0; i < T::per; ++i)
@@ -90,7 +95,7 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
       }
   }
 
-  int current = tile.product;   // where the next slice comes from
+  int current = tile.product;   // Where the next slice comes from.
   int k = 0;
   // Of the next slice: where its chain and its sample end.
   int64_t sample_end = all.restart > 0 ? all.restart - all.first : INT64_MAX;
@@ -140,10 +145,10 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
         for (int j = 0; j < 4; ++j) total[i][4 * g + j] = x.f[j];
       }
   };
-  // Large tiles: what the next chain is added to, null: +0.
+  // Large tiles: the start of the next chain's total; null: +0.
   const void* from = out.start;
   DType from_dtype = all.start;
-  // The four numbers at row i and group g with the chain that has ended.
+  // The total, without the chain that has just ended, of the four numbers at row i and group g.
   const auto total_of = [&](int i, int g, int64_t row, int64_t column) {
     Float4 x;
     if constexpr (holds_totals<T>) {
@@ -194,8 +199,9 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
         STW_UNROLL
         for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
     }
-    if (more) put_next(at ^ 1);   // everybody is done with that slice since the barrier before
-    if (ends != inside && (more || holds_totals<T>)) add_chain();   // a large tile's last chain is added below
+    if (more) put_next(at ^ 1);   // All threads have finished with that slice since the last barrier.
+    // A large tile's last chain is added below.
+    if (ends != inside && (more || holds_totals<T>)) add_chain();
     if constexpr (rounded)
       if (ends == of_sample) round_sample();
   }

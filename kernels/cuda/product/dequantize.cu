@@ -1,7 +1,9 @@
-// Codes of a frozen matrix to what they stand for, in front of the products that take it. Bound by memory: 0.56 bytes an element
-// (nf4) or 1.06 (int8) are read for the 2 or 4 that are written; in bf16, reckoned, a quarter of the time of a product of 1,000 rows on an
-// H100, a fifteenth of one of 4,000. A thread takes eight neighbours, which it stores in 16 bytes (fp32: twice), and four such groups, a block's threads apart,
-// whose loads are under way together (ahead.h). nf4 is looked up in shared memory: sixteen numbers in sixteen banks.
+// Converts the codes of a frozen matrix to values for the products that follow. Bound by memory: it reads
+// 0.56 bytes (nf4) or 1.06 bytes (int8) an element and writes 2 or 4. In bf16 on an H100 (calculated), that
+// is a quarter of the time of a product of 1,000 rows, a fifteenth of one of 4,000. A thread takes groups of
+// eight adjacent elements, which it stores as 16 bytes (fp32: twice 16). It has four such groups, spaced by
+// the block's threads, whose loads are in flight together (ahead.h). nf4 values are looked up in shared
+// memory: sixteen numbers in sixteen banks.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/whole_number.h"
@@ -11,7 +13,7 @@ namespace stw::kernels::cuda {
 static constexpr int neighbours = 8, groups_of_thread = 4;
 static __device__ constexpr Nf4Values nf4_values_of_device = nf4_values;
 
-struct EightCodes { uint32_t word[2]; float scale; };   // nf4: in the first word
+struct EightCodes { uint32_t word[2]; float scale; };   // nf4: only the first word.
 
 template <WeightCodes codes>
 STW_DEVICE EightCodes load_codes(const uint8_t* code, const float* scales, int64_t at) {
@@ -35,7 +37,7 @@ STW_DEVICE void store_eight(void* y, int64_t at, const float (&x)[neighbours]) {
   }
 }
 
-// `all`: elements of the part; `in_rows`: of several rows, so long as `row` says.
+// `all`: elements of the part. `in_rows`: the part has several rows, of the length `row`.
 template <WeightCodes codes, DType dtype, bool in_rows>
 static __global__ void __launch_bounds__(block_threads) dequantize_kernel(DequantizeArgs args, int64_t all, Divisor row, bool vectors) {
   STW_SHARED(float, table, 16);
@@ -47,7 +49,7 @@ static __global__ void __launch_bounds__(block_threads) dequantize_kernel(Dequan
   const auto* scales = reinterpret_cast<const float*>(code + scales_begin(codes, args.count));
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * (block_threads * neighbours * groups_of_thread) + threadIdx.x * neighbours;
   constexpr int64_t apart = block_threads * neighbours;
-  const auto place_of = [&](int64_t at) {   // in the matrix, of an element of the part
+  const auto place_of = [&](int64_t at) {   // From an index in the part to an index in the matrix.
     if constexpr (!in_rows) return args.first + at;
     const int line = quotient(static_cast<int>(at), row);
     return args.first + line * args.stride + (at - line * row.number);

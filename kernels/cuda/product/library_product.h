@@ -1,4 +1,4 @@
-// Products by the vendor's library (product_library.h). All of it runs on the host.
+// Products by the vendor's library (product_library.h). All of this runs on the host.
 #pragma once
 #include "kernels/cuda/product/product.h"
 #include "kernels/contract/product_library.h"
@@ -9,8 +9,8 @@ inline bool in_sixteens(const void* p, DType dtype, int64_t stride) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * (dtype == DType::f32 ? 4 : 2) % 16 == 0;
 }
 
-// By types, strides and columns alone: what the arena brings to it lies at multiples of 64 bytes. Extents may be odd where strides are
-// not: the library has kernels for that, slower ones on some cards.
+// Depends on types, strides and columns alone: the arena's tensors are aligned to 64 bytes. Extents may be
+// odd if strides are not; the library's kernels for that are slower on some cards.
 inline bool fits_library(const Products& all) {
   if (all.a != all.b || (all.c != all.a && all.c != DType::f32)) return false;
   for (int i = 0; i < all.count; ++i) {
@@ -23,7 +23,8 @@ inline bool fits_library(const Products& all) {
   return true;
 }
 
-// One call for each product; of chained ones each starts from what the one before has left, rounded as c is stored.
+// One call for each product. In a chained product, each call starts from the result of the one before,
+// rounded to c's type.
 template <Contiguous a_along, Contiguous b_along>
 LibraryProduct library_product(const Products& all, int i, LibraryProduct::Free free) {
   const Product& p = all.product[i];

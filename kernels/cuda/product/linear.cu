@@ -1,8 +1,10 @@
-// y = x·Wᵀ + b for up to max_parts weights side by side, in one launch. One chain per element over the inputs, then the
-// bias, then (bf16, f16) one rounding, then the residual, which is read where y is written: 4 bytes an element in 16 bits instead of
-// the 8 of an addition of its own. No bit depends on the number of rows. The vendor's library begins with the residual.
+// y = x·Wᵀ + b for up to max_parts weights side by side, in one launch. Each element is the sum of chains
+// over the inputs, then the bias, then one rounding (bf16, f16), then the residual. The residual is read
+// where y is written: 4 bytes an element in 16 bits instead of the 8 of a separate addition. No bit depends
+// on the number of rows. The vendor's library starts from the residual.
 //
-// Where GELU follows, what is stored goes through it on the way (2 bytes an element written, where a kernel of its own reads it too).
+// With a following GELU, the stored value passes through it on the way: 2 bytes an element are written, where
+// a separate kernel would also read it.
 #include "kernels/cuda/product/linear_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

@@ -1,8 +1,8 @@
-// db += Σ_rows dy, in tiles of token_tile rows that start anew in every sample: the tiles are folded in order, group after group, onto the
-// buffer (token_tiles.h). Floor: dy read once; the sums are 1/32 of that and written and read again. All biases of a call, parts side by
-// side and further ops, are two launches.
+// db += Σ_rows dy, in tiles of token_tile rows that restart in every sample. The tiles are added in order,
+// group after group, to the buffer (token_tiles.h). The lower bound is dy read once; the sums are 1/32 of
+// that, written and read. All biases of a call, of parts and of further ops, take two launches.
 //
-// Workspace: for one bias after the other the sums of its tiles (tiles, features).
+// Workspace: for each bias the sums of its tiles (tiles, features), one bias after the other.
 #include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
 

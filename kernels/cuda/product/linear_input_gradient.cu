@@ -1,10 +1,12 @@
-// dx = addend + Σ_parts dy·W: one chain per element that starts from the addend and runs through the features of all parts
-// in order; a dx in 16 bits is rounded once, at the end. Every thread reads its addends before it stores, and nobody else
-// does: dx may be the addend. The vendor's library takes the parts one after the other, with a rounding after each.
+// dx = addend + Σ_parts dy·W: the chains over the features of all parts are added in order to the addend; a
+// 16-bit dx is rounded once, at the end. Every thread reads its addends before it stores, and no other thread
+// reads them, so dx may be the addend. The vendor's library takes the parts one after the other and rounds
+// after each.
 //
-// Where x came of a GELU, dx is multiplied by its slope before it is stored: h is read and dx written, 4 bytes an element in 16 bits,
-// where a kernel of its own moves 6 after 2 of the product. The gradient of the bias in front of that GELU is then summed up of the
-// tiles that a block has in hand (1/32 of dx), where samples are whole tiles of token_tile rows; it may be another call that folds them.
+// If x is the output of a GELU, dx is multiplied by GELU's derivative before it is stored: h is read and dx
+// written, 4 bytes an element in 16 bits; a separate kernel would move 6 after the product's 2. If samples
+// are whole tiles of token_tile rows, a block also sums the tiles that it has computed for the gradient of
+// the bias before that GELU (1/32 of dx); another call may add these sums up.
 #include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/product/matrix_product.h"
@@ -36,7 +38,7 @@ void linear_input_gradient(const Launch& l, const LinearArgs& args) {
       sum_input_tiles(l, args);
       return;
     }
-    // Tiles of products begin at multiples of token_tile: so must those of samples.
+    // Tiles of products begin at multiples of token_tile, so samples must too.
     if (args.rows_per_sample % token_tile == 0) all.product[0].column_sums = args.input_bias_gradient != nullptr ? static_cast<float*>(l.workspace) : args.input_bias_sums;
   }
   if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);

@@ -1,4 +1,4 @@
-// The products that the linear kernels are made of, for either way to compute them.
+// The products of the linear kernels, for each way to compute them.
 #pragma once
 #include "kernels/cuda/product/product.h"
 
@@ -12,14 +12,14 @@ inline int64_t sum_of_features(const LinearArgs& args) {
 inline void* element_at(const void* data, DType t, int64_t at) {
   return static_cast<char*>(const_cast<void*>(data)) + at * (t == DType::f32 ? 4 : 2);
 }
-// body(part, first column of it)
+// body(part, first column of the part).
 template <class Body>
 void for_parts(const LinearArgs& args, const Body& body) {
   int64_t column = 0;
   for (int i = 0; i < args.parts; column += args.part[i++].features) body(args.part[i], column);
 }
 
-// y_i (rows, features) = x · Wᵀ, of one part with its residual
+// y_i (rows, features) = x · Wᵀ; with one part, plus the residual.
 inline Products forward_products(const LinearArgs& args) {
   Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
@@ -30,7 +30,7 @@ inline Products forward_products(const LinearArgs& args) {
   });
   return all;
 }
-// Where dy is the first factor: with zeros behind its only part.
+// If dy is the first factor and has one part: zeros follow its columns.
 inline bool has_padding(const LinearArgs& args) { return args.parts == 1 && args.y_stride >= (sum_of_features(args) + 7) / 8 * 8; }
 
 // dx (rows, inputs) = addend + Σ dy_i · W_i
@@ -44,9 +44,10 @@ inline Products input_gradient_products(const LinearArgs& args) {
   all.padded_a = has_padding(args);
   return all;
 }
-// Products::restart of a gradient: chains of a sample that is a whole number of them begin anew by themselves.
+// Products::restart of a gradient. In samples of whole chains, chains restart by themselves.
 inline int64_t chains_restart(int64_t rows_per_sample) { return rows_per_sample % chain_terms != 0 ? rows_per_sample : 0; }
-// dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i; in bf16 rounded at the end of every sample
+// dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i; in bf16 rounded at the end of
+// every sample.
 inline Products weight_gradient_products(const LinearArgs& args) {
   const DType first = args.transposed ? args.x.dtype : args.y.dtype, second = args.transposed ? args.y.dtype : args.x.dtype;
   const bool rounded = args.gradient_dtype != DType::f32;

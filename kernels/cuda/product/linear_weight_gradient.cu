@@ -1,16 +1,18 @@
-// dW += dyᵀ·x: chains of chain_terms rows of a sample, whose results are added to the buffer one after the other, so that a batch may be
-// cut between samples, or between chains, without a change of a bit. All parts that are trained in one launch. A gradient in bf16 stays in
-// registers as fp32 from the first sample to the last, and is rounded there after each. Further ops go side by side with the first one:
-// tiles of one matrix leave multiprocessors idle at the end, and those of the next one take these.
+// dW += dyᵀ·x: chains of chain_terms rows of a sample are added in order to the buffer, so a cut of the batch
+// between samples or between chains changes no bit. All trained parts are in one launch. A bf16 gradient
+// stays in registers as fp32 from the first sample to the last and is rounded there after each sample.
+// Further ops run in the same launch as the first one: the last tiles of one matrix leave multiprocessors
+// idle, and the tiles of the next one use these.
 //
-// The vendor's library adds what it sums up to the buffer at the end: in exact mode sample after sample, which reads and writes
-// the buffer as often (8 bytes an element, 2·T multiply-adds: at T = 1024 about as long as those take), else once for all rows.
+// The vendor's library adds its sum to the buffer at the end. In exact mode, it does so sample by sample,
+// which reads and writes the buffer for every sample (8 bytes an element, 2·T multiply-adds: at T = 1024 both
+// take about as long). Otherwise, it does so once for all rows.
 #include "kernels/cuda/product/linear_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 
 namespace stw::kernels::cuda {
 
-// The part of weight gradients that `count` rows from `row` on give; later ones start from what is there.
+// The part of weight gradients that `count` rows from `row` on give. Later parts start from the buffer.
 static Products rows_of(Products all, int64_t row, int64_t count) {
   for (int i = 0; i < all.count; ++i) {
     Product& p = all.product[i];
@@ -22,8 +24,8 @@ static Products rows_of(Products all, int64_t row, int64_t count) {
   return all;
 }
 
-// `step` rows after the other. The first ones of a step start from nothing, which is another kind of product: the library takes both
-// kinds, or our kernels compute all.
+// `step` rows at a time. The first step may start from +0, which is another kind of product: either the
+// library computes both kinds, or our kernels compute everything.
 static bool by_library(const Launch& l, const Products& all, int64_t step) {
   constexpr auto free = LibraryProduct::Free::none;
   Products from_nothing = rows_of(all, 0, step), further = from_nothing;
@@ -35,7 +37,7 @@ static bool by_library(const Launch& l, const Products& all, int64_t step) {
   return true;
 }
 
-// Adds products to others where both may be one launch: of the same kind, by the same kernels.
+// Appends products to others if one launch can compute both: of the same kind, by the same kernels.
 static bool join(Products& all, const Products& more) {
   if (all.count + more.count > max_parts || all.a != more.a || all.b != more.b || all.c != more.c || all.restart != more.restart || all.state != more.state ||
       all.first != more.first)

@@ -1,4 +1,4 @@
-// Matrix products in the way that the caller chose, or the one before it where that does not take them (kernels.h, ProductKernels).
+// Matrix products in the way that the caller chose, or by its fallback (kernels.h, ProductKernels).
 #pragma once
 #include "kernels/cuda/product/chain_product.h"
 #include "kernels/cuda/product/library_product.h"
@@ -14,13 +14,13 @@ void own_product(const Launch& l, const Products& all, ProductKernels how) {
   tensor_product<a_along, b_along, rounded>(l, all);
 }
 
-// Whether a product may end in GELU inside of its kernel.
+// Whether a product's kernel can apply GELU at its end.
 template <Contiguous a_along, Contiguous b_along>
 bool ends_inside(const Products& all, ProductKernels how) {
   return (how == ProductKernels::tensor || how == ProductKernels::warpgroup) && all.c == all.a && fits_tensor_cores<a_along, b_along>(all);
 }
 
-// Of rows of activations: no bit of a row depends on the others.
+// For rows of activations: the bits of a row do not depend on other rows.
 template <Contiguous a_along, Contiguous b_along>
 void product_of_rows(const Launch& l, const Products& all, ProductKernels how) {
   constexpr auto free = LibraryProduct::Free::m;

@@ -1,44 +1,47 @@
-// What a matrix product is, apart from how it is computed (chain_product.h, tensor_product.h): up to max_parts products side
-// by side in one launch, each with tiles of its own; or one output whose chains run through all of them in order.
+// Matrix products as data, independent of how they are computed (chain_product.h, tensor_product.h): up to
+// max_parts products in one launch, each with its own tiles, or one output whose chains run through all of
+// them in order.
 #pragma once
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-// How a row of tiles reads an operand: along its depth without gaps, or along the output.
+// How a row of tiles reads an operand: contiguous along its depth (k), or along the output.
 enum class Contiguous : uint8_t { depth, output };
 
-// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, and the residual's sum with what that is as c stores it. Strides count
-// elements, from one line without gaps to the next.
+// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, rounded to c's type; then residual + that, rounded
+// again. Strides count elements, from one contiguous line to the next.
 struct Product {
   int64_t m, n, k;
   const void *a, *b;
   int64_t a_stride, b_stride, c_stride;
   void* c;
-  const void* start;   // strides of c; may be c; null: +0
-  const void* bias;    // (n), added last; null: none
-  uint32_t stream = 0; // of random numbers, where c is rounded at random
-  const void* residual = nullptr;   // strides and type of c; not c; null: none
-  // Endings of products on tensor cores whose c is in 16 bits; strides and type of c.
-  void* activated = nullptr;        // gets gelu(c as it is stored); c may then be null; null: none
-  const void* before_gelu = nullptr;   // c is what it would be, as stored, times GELU's slope here; may be c; null: none
-  float* column_sums = nullptr;     // (tiles of token_tile rows, n): sums of c as stored, from +0 in the order of rows; null: none
+  const void* start;   // c's stride; may be c. Null: +0.
+  const void* bias;    // (n), added last. Null: none.
+  uint32_t stream = 0; // Random stream, if c is rounded stochastically.
+  const void* residual = nullptr;   // c's stride and type; not c. Null: none.
+  // Endings of tensor-core products with a 16-bit c; all have c's stride and type.
+  void* activated = nullptr;        // Gets gelu(c as stored); c may then be null. Null: none.
+  // c = the product as stored, times GELU's derivative here; may be c. Null: none.
+  const void* before_gelu = nullptr;
+  // (tiles of token_tile rows, n): sums of c as stored, from +0 in row order. Null: none.
+  float* column_sums = nullptr;
 };
 struct Products {
   DType a, b, c, start, bias;
-  bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
+  bool chained;        // All products have the m, n, c, start and bias of the first one, and are added up.
   int count;
-  int64_t restart;     // chains begin anew at every multiple of it, where k counts tokens; 0: all of k is one sample
+  int64_t restart;     // Chains restart at every multiple of it if k counts tokens; 0: k is one sample.
   Product product[max_parts];
-  const StepState* state = nullptr;   // of rounding
-  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of chain_terms; rounded: 0
-  bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
-  int64_t chain = chain_terms;        // tensor cores: terms of a chain where there are totals
-  bool fence = true;                  // tensor cores: DeveloperSwitches::fence
+  const StepState* state = nullptr;   // Of the rounding.
+  int64_t first = 0;  // Place of k = 0 in its sample (`restart`): a multiple of chain_terms, 0 if rounded.
+  bool padded_a = false;              // a is 0 after its contiguous extent, up to the next multiple of 8.
+  int64_t chain = chain_terms;        // Tensor cores: terms of a chain if there are totals.
+  bool fence = true;                  // Tensor cores: DeveloperSwitches::fence.
 };
 
-// Below it a device of a hundred multiprocessors and more has idle ones, and other tiles keep more of them busy; no bit
-// depends on it. The emulated machine sees both kinds of tiles.
+// With fewer tiles, a device of a hundred or more multiprocessors has idle ones, and smaller tiles keep more
+// of them busy. No bit depends on it. The emulated machine uses both kinds of tiles.
 #if defined(__CUDACC__)
 inline constexpr int64_t enough_tiles = 192;
 #else
@@ -46,7 +49,7 @@ inline constexpr int64_t enough_tiles = 6;
 #endif
 
 // ---- tiles of edge_m × edge_n
-struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31
+struct Tile { int product, row, column; };   // Rows, columns and k are below 2^31.
 
 static __host__ __device__ inline int64_t tiles_in(int64_t extent, int64_t edge) { return (extent + edge - 1) / edge; }
 static __host__ __device__ inline int64_t tiles_of(const Product& p, int64_t edge_m, int64_t edge_n) {
@@ -57,8 +60,8 @@ inline int64_t tiles_of(const Products& p, int64_t edge_m, int64_t edge_n) {
   for (int i = 0; i < (p.chained ? 1 : p.count); ++i) sum += tiles_of(p.product[i], edge_m, edge_n);
   return sum;
 }
-// Blocks that run together take bands of eight rows of tiles, column after column: their operands are few enough lines of a
-// and of b to stay in the second-level cache.
+// Blocks that run together take bands of eight rows of tiles, column after column. Their operands are few
+// enough lines of a and b to stay in the second-level cache.
 STW_DEVICE Tile tile_of_block(const Products& p, int edge_m, int edge_n) {
   constexpr int band_rows = 8;
   const auto tiles_along = [](int64_t extent, int edge) { return (static_cast<int>(extent) + edge - 1) / edge; };
@@ -72,15 +75,16 @@ STW_DEVICE Tile tile_of_block(const Products& p, int edge_m, int edge_n) {
   return {product, (band * band_rows + in_band - column * height) * edge_m, column * edge_n};
 }
 
-// ---- four neighbouring elements, by one thread
-// As they are stored, so that a load can be in flight while others are used: words, or two of 16 bits in a word.
+// ---- four adjacent elements, by one thread
+// In their storage format, so that a load can be in flight while others are used: fp32 words, or two 16-bit
+// numbers in a word.
 struct Raw4 { uint32_t word[4]; };
 struct Float4 { float f[4]; };
 
 STW_DEVICE int four_at_most(int64_t n) { return n < 4 ? static_cast<int>(n) : 4; }
-// Element i of n; past n all bits of `padding` as a number: +0 or -0.
+// Elements [first, first + n). The rest is padding: -0 if negative_padding, else +0.
 STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t first, int n, bool negative_padding) {
-  const int64_t at = n > 0 ? first : 0;   // `data` may be null where nothing is wanted
+  const int64_t at = n > 0 ? first : 0;   // `data` may be null if n <= 0.
   if (t == DType::f32) {
     const auto* p = static_cast<const uint32_t*>(data) + at;
     if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 16 == 0) {

@@ -1,4 +1,5 @@
-// Rounds what threads hold of a weight's gradient at the end of a sample (common/gradient_rounding.h).
+// Rounds the elements of a weight's gradient that threads hold, at the end of a sample
+// (common/gradient_rounding.h).
 #pragma once
 #include "kernels/common/gradient_rounding.h"
 #include "kernels/cuda/product/product.h"
@@ -6,7 +7,8 @@
 
 namespace stw::kernels::cuda {
 
-// A block of random numbers, with the rounds as a loop: unrolled, several blocks at once take registers that the sums need.
+// A block of random numbers, with the rounds in a loop: unrolled, several blocks at once would take registers
+// from the sums.
 STW_DEVICE Philox4 rounding_block(const GradientRounding& rounding, int64_t element) {
   Philox4 block = counter_of(rounding, element / 8);
   PhiloxKey key = {static_cast<uint32_t>(rounding.seed), static_cast<uint32_t>(rounding.seed >> 32)};
@@ -16,7 +18,8 @@ STW_DEVICE Philox4 rounding_block(const GradientRounding& rounding, int64_t elem
   return block;
 }
 
-// Elements [first, first + 4) of the weight: of one block of random numbers, or of two where rows are no multiples of four.
+// Elements [first, first + 4) of the weight. They take one block of random numbers, or two if rows are no
+// multiples of four.
 STW_DEVICE Float4 rounded4(const GradientRounding& rounding, int64_t first, Float4 x) {
   const int begin = static_cast<int>(first % 8);
   const Philox4 low = rounding_block(rounding, first);

@@ -1,20 +1,22 @@
 // Tiles of matrix products (tile_product.h) by mma.sync, which every card from compute capability 8.0 on has.
 //
-// Of a large tile a warp computes a quarter, 64 × 64: a step of its four warps reads 16 KiB of shared memory, 128 cycles, for 128
-// instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32, as with totals, read 24 KiB. A slice is some 195
-// instructions of a warp for 64 of these. What is contiguous along the tile's edge is turned by ldmatrix.
+// In a large tile, a warp computes a quarter, 64 × 64. A step of the four warps reads 16 KiB of shared memory
+// in 128 cycles, for 128 tensor-core instructions, which take 200 cycles on an H100. Eight parts of 64 × 32,
+// as with totals, read 24 KiB. A slice is about 195 instructions of a warp, 64 of them products. Data that
+// are contiguous along the tile's edge are transposed by ldmatrix.
 #pragma once
 #include "kernels/cuda/product/tile_product.h"
 
 namespace stw::kernels::cuda {
 
-// Fragments of 16 rows of a, or of 16 columns of b, in a slice: number i of a warp's, which begin at `first`, for one of its two steps.
-// A place is that of the first fragment and step with some bits turned over and a constant added, where edges are powers of two.
+// Fragments of 16 rows of a, or of 16 columns of b, in a slice: fragment i of a warp, counted from `first`,
+// for one of its two steps. Its place is that of the first fragment and step with some bits flipped and a
+// constant added, because edges are powers of two.
 template <class T, int edge, int fragments, Contiguous along>
 struct FragmentPlaces {
   static constexpr bool from_first = along == Contiguous::depth || (edge & (edge - 1)) == 0;
-  int at[from_first ? 1 : fragments];   // of this lane's row of ldmatrix
-  // upper_o: lanes of the second eight rows or columns, upper_k: of the second eight of k.
+  int at[from_first ? 1 : fragments];   // Of this lane's row of ldmatrix.
+  // upper_o: lanes of the second eight rows or columns. upper_k: lanes of the second eight of k.
   __device__ FragmentPlaces(int first, int upper_o, int upper_k) {
     const int lane = static_cast<int>(threadIdx.x % 8);
     if constexpr (along == Contiguous::depth) at[0] = T::template place_of<edge, along>(first + upper_o * 8 + lane, upper_k);
@@ -41,7 +43,7 @@ struct WarpMultiply {
       : places_a(thread / 32 / T::warps_n * T::warp_m, thread / 8 % 2, thread / 16 % 2),
         places_b(thread / 32 % T::warps_n * T::warp_n, thread / 16 % 2, thread / 8 % 2) {}
 
-  // `copy` asks for another slice while products run.
+  // Calls `copy`, which starts to load another slice, while products run.
   template <class Copy>
   __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, const Copy& copy) const {
     static_assert(T::slice_steps == 2);
@@ -57,7 +59,7 @@ struct WarpMultiply {
   }
 
  private:
-  struct Fragments { uint32_t a[T::fragments_m][4], b[T::fragments_n][2]; };   // of a step
+  struct Fragments { uint32_t a[T::fragments_m][4], b[T::fragments_n][2]; };   // Of a step.
   __device__ void load(Fragments& f, const uint16_t* a, const uint16_t* b, int step) const {
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i) places_a.load(f.a[i], a, i, step);
@@ -76,10 +78,10 @@ struct WarpMultiply {
 
 template <int edge, int n_warps, int slices, int blocks_together, int tile_number>
 struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
-  static constexpr int number = tile_number;   // in developer.h
+  static constexpr int number = tile_number;   // In developer.h.
   static constexpr size_t shared_bytes = WarpTiles::slices_bytes;
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
-  // Eight lines are 512 bytes (k is contiguous), or at least 1024.
+  // Eight lines are 512 bytes (contiguous along k) or at least 1024.
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
     if constexpr (along == Contiguous::depth) return line * WarpTiles::slice_depth + (c ^ line / 2 % 4) * chunk;
@@ -88,22 +90,25 @@ struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpMultiply<WarpTiles, dtype, a_along, b_along>;
 };
-// Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
+// Three stages are 48 KiB of shared memory: two blocks run together even on cards of 100 KiB a multiprocessor
+// (sm_86, sm_89).
 using LargeWarpTiles = WarpTiles<128, 2, 3, 2, mma_128x128>;
-// With totals: a warp has registers for 64 × 32 of both kinds, and a multiprocessor for one block.
+// With totals: a warp has registers for 64 × 32 sums and totals, and a multiprocessor for one block.
 using LargeWarpTotals = WarpTiles<128, 4, 4, 1, mma_128x128>;
 using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 
-// Of gradients of weights, whose tiles are few and whose k is long: no k is split, so an SM has a tile for all of its time, and others
-// have none. Of 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that ask the second-level cache for 2.4 GB at 16384 tokens;
-// of these there are 128 for the 132 SMs of an H100, and they ask for 1.2 GB. Eight warps, 48 × 48 each, because an SM has but one: a step
-// reads 24 KiB of shared memory, 192 cycles, for 144 instructions of the tensor cores, which take 229 on an H100.
+// For weight gradients, which have few tiles and a long k. k is not split, so some SMs have a tile all the
+// time and others have none. For 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that read
+// 2.4 GB from the second-level cache at 16384 tokens. Of these tiles there are 128 for the 132 SMs of an
+// H100, and they read 1.2 GB. Eight warps, 48 × 48 each, because an SM has only one such tile: a step reads
+// 24 KiB of shared memory in 192 cycles, for 144 tensor-core instructions, which take 229 cycles on an H100.
 struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   static constexpr int number = mma_96x192;
-  static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;   // all sums at once (Rows)
+  // All sums at once (Rows).
+  static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;
   static_assert(slices_bytes >= Tiles::slices_bytes);
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
-  // Of 96, two lines are three times the banks, and a line is three times four chunks.
+  // For an edge of 96: two lines cover the banks three times, and a line is three times four chunks.
   template <int edge, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
     static_assert(along == Contiguous::output && (edge % 64 == 0 || edge % 64 == 32));
@@ -113,8 +118,9 @@ struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   using Multiply = WarpMultiply<GradientWarpTiles, dtype, a_along, b_along>;
 };
 
-// Cycles that a step of all tiles takes, where tensor cores do 1024 multiply-adds in one (an A100's; an H100's do 1290), and the second-level
-// cache gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate, on which no bit depends.
+// Estimated cycles of a step of all tiles. Assumes that tensor cores do 1024 multiply-adds a cycle (an A100;
+// an H100 does 1290) and that the second-level cache delivers 64 bytes a cycle to one multiprocessor and
+// about 40 bytes to each of all. No bit depends on it.
 template <class T>
 double step_cycles(const Products& all, int64_t multiprocessors) {
   constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 1024.0, bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);

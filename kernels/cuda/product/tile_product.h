@@ -1,18 +1,22 @@
-// The tiles of a matrix product of 16-bit operands on the tensor cores, apart from the instruction that computes them
-// (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
+// The tiles of a matrix product of 16-bit operands on tensor cores, independent of the instruction that
+// computes them (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
 //
-// A tensor core takes a step of 16 of k at a time. How it adds the 16 products to the sum is its own affair, but it cuts off what lies
-// below the sum's last bits, always toward zero: the error of one chain of such steps grows with its length. So a long sum is made of
-// chains (Summing::totals): each starts from zero, and total = total + chain is rounded to nearest, chain after chain. Chains begin at
-// fixed places of k, where slices begin, too. Neither the tile nor the number of rows changes them, and nothing is split along k: a row's
-// bits do not depend on other rows, and a product may be cut between two chains and go on from what the output holds (contract E3).
+// A tensor core takes a step of 16 of k at a time. The device defines how it adds the 16 products to the sum,
+// but it always cuts off the bits below the sum's last one, toward zero: the error of a chain of such steps
+// grows with its length. So a long sum consists of chains (Summing::totals): each starts from zero, and total
+// = total + chain is rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices
+// also begin. Neither the tile nor the number of rows changes them, and nothing is split along k. So the bits
+// of a row do not depend on other rows, and a product may be cut between two chains and continued from the
+// output (contract E3).
 //
-// Where k counts tokens, chains begin anew in every sample (Products::restart), and a call may begin in a sample at a multiple of
-// chain_terms (Products::first). The last slice of a part of k (a sample, else a product) is filled up with zeros.
+// If k counts tokens, chains restart in every sample (Products::restart), and a call may begin in a sample at
+// a multiple of chain_terms (Products::first). The last slice of a part of k (a sample, or a product) is
+// padded with zeros.
 //
-// A slice is what some steps take of one operand. Slices travel to shared memory without passing through registers, several at
-// once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
-// chunks of 16 bytes, whose order depends on the line, so that lines that are read at once lie in different banks.
+// A slice holds one operand's data for some steps. Slices are copied to shared memory without passing through
+// registers, several at once. Lines of a slice run along k if the operand is contiguous along k, else along
+// the tile's edge. A line is cut into chunks of 16 bytes. The order of the chunks depends on the line, so
+// that lines that are read at once lie in different banks.
 #pragma once
 #include "kernels/cuda/developer.h"
 #include "kernels/cuda/product/round_gradient.h"
@@ -20,24 +24,25 @@
 
 namespace stw::kernels::cuda {
 
-// A where `first` is true, else B. (Kernels use no templates of the standard library.)
+// A if `first` is true, else B. (Kernels use no templates of the standard library.)
 template <bool first, class A, class B> struct ChosenType { using Type = A; };
 template <class A, class B> struct ChosenType<false, A, B> { using Type = B; };
 template <bool first, class A, class B> using Chosen = typename ChosenType<first, A, B>::Type;
 
 // ---- chains
-// one_chain  from what the output starts from, over all of k and all products of a chain
-// totals     the total starts from there; chains are added to it
+// one_chain  from the start value of the output, over all of k and all products of a chained product
+// totals     the total starts from the start value; chains are added to it
 // rounded    totals, which are rounded to bf16 at the end of every sample
 enum class Summing : uint8_t { one_chain, totals, rounded };
 
-// Terms of a chain where the output has 16 bits. 512 truncated additions lose at most 512 units of the last place, 2^-14 of the size of
-// the sum (tests/simt: 3.7e-5 of it where all terms have one sign, 3e-7 where they do not); the output is rounded to 2^-9 (bf16) or 2^-12
-// (fp16). Outputs in fp32 have chains of chain_terms. Totals take as many registers as sums: a tile of 128 × 256, the fastest one, has none
-// for them.
+// Terms of a chain for 16-bit outputs. 512 truncated additions lose at most 512 units of the last place,
+// 2^-14 of the size of the sum (tests/simt: 3.7e-5 of it if all terms have one sign, 3e-7 if they do not);
+// the output is rounded to 2^-9 (bf16) or 2^-12 (fp16). fp32 outputs have chains of chain_terms. Totals take
+// as many registers as sums, and a tile of 128 × 256, the fastest one, has none for them.
 inline constexpr int64_t narrow_chain_terms = 8192;
 
-// Gradients of weights, whose operands both lie along the output; k counts tokens in no other product. They always have totals.
+// Weight gradients, whose operands are both contiguous along the output. In no other product does k count
+// tokens. They always have totals.
 template <Contiguous a_along, Contiguous b_along>
 inline constexpr bool counts_tokens = a_along == Contiguous::output && b_along == Contiguous::output;
 
@@ -47,7 +52,7 @@ inline bool needs_totals(const Products& all) {
   for (int i = 0; i < all.count; ++i) terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
   return terms > narrow_chain_terms;
 }
-// body(tag, products): tag.value is the Summing of a product, and `products` say how long its chains are.
+// body(tag, products): tag.value is the Summing of a product; `products` has the length of its chains.
 template <Summing summing> struct SummingTag { static constexpr Summing value = summing; };
 template <Contiguous a_along, Contiguous b_along, bool rounded, class Body>
 void for_summing(Products all, const Body& body) {
@@ -59,23 +64,25 @@ void for_summing(Products all, const Body& body) {
 }
 
 // ---- slices in shared memory
-static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }   // the largest one
-// How a thread copies its share of one operand's slices. T::place_of<edge, along>(line, c) says where chunk c of a line begins in
-// shared memory. A thread copies one chunk of a line, the same chunk of every line that is its own; these lines lie a multiple of
-// eight apart. Beyond the output's edge a thread copies the last line, or chunk, that there is: what comes of it is stored
-// nowhere, and so no thread has to ask where the edge is.
+// The largest power of two in x.
+static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }
+// How a thread copies its share of an operand's slices. T::place_of<edge, along>(line, c) is the place of
+// chunk c of a line in shared memory. A thread copies the same chunk of all of its lines, which are a
+// multiple of eight apart. After the edge of the output, a thread copies the last line or chunk that exists.
+// The results of that are not stored, so no thread has to test for the edge.
 template <class T, int edge, Contiguous along>
 struct SliceCopy {
   static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
-  // Lines that all threads copy at once, rounded down to a power of two: threads that are left over copy nothing.
+  // Lines that all threads copy at once, rounded down to a power of two; the remaining threads copy nothing.
   static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
   static constexpr int copies = edge * T::slice_depth / chunk / threads;
   static_assert(lines % 8 == 0 && copies * threads * chunk == edge * T::slice_depth);
-  static_assert(threads % 32 == 0);   // whole warps copy, or nothing
-  static constexpr int further = T::template place_of<edge, along>(lines, 0);   // elements from one copy to the next
-  const char* from;   // this thread's first chunk at k = 0
-  int line_bytes;     // from one line to the next
-  int last_line;      // along depth: the operand's last line, counted from this thread's first
+  static_assert(threads % 32 == 0);   // Whole warps copy, or do not.
+  // Elements from one copy to the next.
+  static constexpr int further = T::template place_of<edge, along>(lines, 0);
+  const char* from;   // This thread's first chunk at k = 0.
+  int line_bytes;     // From one line to the next.
+  int last_line;      // Along depth: the operand's last line, counted from this thread's first one.
   static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
   static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
 
@@ -92,7 +99,7 @@ struct SliceCopy {
     }
     from = static_cast<const char*>(operand) + first * static_cast<int64_t>(sizeof(uint16_t));
   }
-  // From k on; zeros past `end`.
+  // Copies from k on; zeros from `end` on.
   __device__ void copy(uint16_t* slice, int k, int end) const {
     if constexpr (threads < T::threads)
       if (static_cast<int>(threadIdx.x) >= threads) return;
@@ -110,11 +117,12 @@ struct SliceCopy {
   }
 };
 
-// What becomes of a tile's sums is its ending. StoredSums stores them, with the bias. Other endings derive from EndedSums or
-// TriangleSums, hold what they need, and bring two functions: is_idle(ending), whether there is nothing to do, and
-// end_sums(ending, product, row, column, sums, n, mirrored) for two neighbouring sums, of which n are inside of the output.
-// `triangle`: there is one product, with m = n, whose tiles above the diagonal are left out; `mirrored` tells a tile below the
-// diagonal that its sums stand for those above, too.
+// An ending processes the sums of a tile. StoredSums stores them, with the bias. Other endings derive from
+// EndedSums or TriangleSums, hold their data, and provide two functions. is_idle(ending): there is nothing to
+// do. end_sums(ending, product, row, column, sums, n, mirrored): processes two adjacent sums, n of which are
+// inside the output. `triangle`: there is one product, with m = n, and tiles above the diagonal are not
+// computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the mirrored ones
+// above.
 struct StoredSums { static constexpr bool stored = true, triangle = false; };
 struct EndedSums { static constexpr bool stored = false, triangle = false; };
 struct TriangleSums { static constexpr bool stored = false, triangle = true; };
@@ -133,12 +141,15 @@ STW_DEVICE Tile tile_of(const Products& all) {
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
-// T::Multiply<dtype, a_along, b_along> multiplies slices. It is made of the thread's number, and called with the sums, the slices of a
-// and b, and a function that asks for the next slice, which Multiply calls once.
-// An `asynchronous` Multiply gets no such function: slice<added>() goes on while the next slice is asked for, in the place of the last
-// slice but one. Not `added`, it overwrites what the sums were. finish<n>() waits for all slices but the last n; show_copies() is called
-// when this thread's copies have arrived. Sums start from settled() numbers, and are settled(), with what is added to them, before
-// anything becomes of them.
+// T::Multiply<dtype, a_along, b_along> multiplies slices. It is constructed from the thread's number. It is
+// called with the sums, the slices of a and b, and a function that starts the copy of the next slice, which
+// it calls once.
+//
+// An `asynchronous` Multiply does not get that function. Its slice<added>() continues to run while the next
+// slice is copied over the last slice but one. If not `added`, it overwrites the sums. finish<n>() waits for
+// all slices except the last n. show_copies() is called when this thread's copies have arrived. settled() is
+// an addition that the compiler cannot move: sums are initialised by it, and after finish() they are read
+// only through it.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
@@ -146,14 +157,14 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   static_assert(of_tokens ? has_totals : !rounded);
   static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
   STW_DYNAMIC_SHARED(uint16_t, memory);
-  uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
+  uint16_t* const slices = T::first_slice(memory);   // Of a and b, alternating.
   if constexpr (!Ending::stored)
     if (is_idle(ending)) return;
   const Tile tile = tile_of<Ending, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
   using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
-  SumsOfThread sum, total;   // without totals the sum is all
+  SumsOfThread sum, total;   // Without totals, `sum` is the result.
   {
     SumsOfThread start;
     load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
@@ -162,7 +173,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
     });
   }
-  // Of a chain that has ended; -0 changes no total.
+  // Adds a chain that has ended. -0 changes no total.
   const auto add_chain = [&] {
     if constexpr (has_totals) for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
   };
@@ -170,7 +181,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
   };
 
-  // Parts of k: no slice lies in two of them. `at` counts from the operand's first line, as `end` does.
+  // Parts of k: no slice lies in two of them. `at` and `end` count from the operand's first line.
   const int restart = of_tokens ? static_cast<int>(all.restart) : 0, before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
   const int end_part = !of_tokens ? last + 1 : rounded || restart > 0 ? (before + depth + restart - 1) / restart : 1;
   struct Part { int number, at, end; };
@@ -183,7 +194,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       if (p.at < p.end) return;
     }
   };
-  Part in_use, copying;   // the slices that are multiplied, and those that are asked for
+  Part in_use, copying;   // The slices being multiplied, and the slices being copied.
   go_to(in_use, of_tokens ? 0 : tile.product);
   copying = in_use;
   SliceCopy<T, T::edge_m, a_along> copy_a;
@@ -205,11 +216,11 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
           if (copying.number < end_part) begin_product(all.product[copying.number]);
       }
     }
-    commit_copies();   // an empty group too: groups are counted
+    commit_copies();   // Even an empty group, because groups are counted.
   };
 
-  // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
-  // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
+  // Four adjacent fragments take four blocks of random numbers, one from each thread of a quad. For operands
+  // of whole chunks (fits_tensor_cores), a block begins with a fragment.
   const auto round_sample = [&](int sample, auto& total) {
     static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
@@ -219,7 +230,8 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       for (int half = 0; half < 2; ++half)
         STW_UNROLL
         for (int four = 0; four < T::fragments_n; four += 4) {
-          const int t = forgotten(thread);   // no place is kept from one block to the next: totals leave few registers
+          // No place is kept from one block to the next: totals leave few registers.
+          const int t = forgotten(thread);
           const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
           const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column));
           STW_UNROLL
@@ -231,16 +243,19 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
         }
   };
 
-  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for before they are used
+  // Slices whose copies are started before their use.
+  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);
   const Multiply multiply(thread);
   STW_UNROLL
   for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
   int stage = 0;
-  const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy), which calls copy() once
+  const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy) calls copy() once.
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous)
       if (all.fence) Multiply::show_copies();
-    __syncthreads();   // this slice is there for all, and nobody uses the one before any more, or (asynchronous) the one before that
+    // This slice has arrived for all threads, and all have finished with the one before, or (asynchronous)
+    // the one before that.
+    __syncthreads();
     const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
     compute(a, b, [&] { copy_next((stage + ahead) % T::stages); });
     stage = (stage + 1) % T::stages;
@@ -264,11 +279,12 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     for (; slices_left > 0; --slices_left) add_slice();
     if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
   } else {
-    while (in_use.number < end_part) {   // a chain
+    while (in_use.number < end_part) {   // One chain.
       int slices_left = slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
       in_use.at += slices_left * T::slice_depth;
       if constexpr (Multiply::asynchronous) {
-        // The chain before is added while the first slice of this one is awaited, and while the other warpgroup multiplies.
+        // The last chain is added while the first slice of this one is awaited, and while the other warpgroup
+        // multiplies.
         next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
           Multiply::template finish<0>();
           add_chain();
@@ -306,8 +322,8 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   }
 }
 
-// Whether an operand can be copied in chunks of 16 bytes: all of them are aligned, and each lies wholly inside of the operand, in
-// zeros behind it (`padded`), or outside. The number of rows never decides.
+// Whether an operand can be copied in chunks of 16 bytes: all chunks are aligned, and each lies within the
+// operand, in the zeros after it (`padded`), or outside. The number of rows does not matter.
 inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
   return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
 }
@@ -331,8 +347,9 @@ void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& en
     launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
 }
 
-// Calls in_tile(T{}) with the tile T whose number is `best`, or that which a developer forces. A product that the forced tile does not take
-// is refused: another tile in its place would be taken for the forced one.
+// Calls in_tile(T{}) with the tile T whose number is `best`, or with the tile that a developer forces. A
+// product that the forced tile does not support is refused: otherwise another tile would pass for the forced
+// one.
 template <class... T>
 struct TilesToChoose {
   template <class InTile>

@@ -1,7 +1,8 @@
-// The sums of a tile of a matrix product, which its warps hold in fragments of 16 × 8: what they start from, and how they are stored.
-// Of a tile that lies inside of the output a thread asks for all that it reads at once, without a branch between two loads, and
-// stores 16 bytes of 16-bit numbers: a quad has 32 neighbouring ones of a row in eights that it turns. Others go through shared memory,
-// a pair after the other: unrolled for all pairs of a thread, what an edge asks for would be most of a kernel's code.
+// The sums of a tile of a matrix product, which its warps hold in fragments of 16 × 8: their start values,
+// and how they are stored. In a tile inside the output, a thread issues all its loads without a branch
+// between them, and stores 16 bytes of 16-bit numbers: a quad holds 32 adjacent numbers of a row and
+// transposes them in groups of eight. Other tiles go through shared memory, one pair after the other: the
+// code for edges, unrolled for all pairs of a thread, would be most of a kernel.
 #pragma once
 #include "kernels/cuda/elementwise/fast_activation.h"
 #include "kernels/cuda/product/product.h"
@@ -9,7 +10,7 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int step_depth = product_step, chunk = 8;   // chunk: elements of 16 bytes
+inline constexpr int step_depth = product_step, chunk = 8;   // chunk: elements of 16 bytes.
 
 // A block computes a tile, a warp a part of it in fragments of 16 × 8.
 template <int tile_m, int tile_n, int m_warps, int n_warps, int steps, int slices, int blocks_together>
@@ -18,13 +19,14 @@ struct Tiles {
   static constexpr int threads = 32 * m_warps * n_warps, warp_m = tile_m / m_warps, warp_n = tile_n / n_warps;
   static constexpr int fragments_m = warp_m / 16, fragments_n = warp_n / 8;
   static constexpr int slice_steps = steps, slice_depth = steps * step_depth, stages = slices;
-  static constexpr int slice_a = tile_m * slice_depth, slice_b = tile_n * slice_depth;   // elements
+  static constexpr int slice_a = tile_m * slice_depth, slice_b = tile_n * slice_depth;   // Elements.
   static constexpr size_t slices_bytes = size_t{stages} * (slice_a + slice_b) * sizeof(uint16_t);
-  // Whether there is a way to store a tile of 16-bit numbers as a whole; those without one are of gradients in fp32.
+  // Whether a tile of 16-bit numbers can be stored as a whole. Tiles for which it cannot are of fp32
+  // gradients.
   static constexpr bool stores_halves = tile_n % 64 == 0 && (tile_n & (tile_n - 1)) == 0;
 };
 
-// ---- two neighbouring elements of the output, n of them inside
+// ---- two adjacent elements of the output, n of them inside
 struct Float2 { float f[2]; };
 STW_DEVICE Float2 load2(const void* data, DType t, int64_t at, int64_t n) {
   if (t == DType::f32 && n >= 2 && reinterpret_cast<uintptr_t>(static_cast<const float*>(data) + at) % 8 == 0) {
@@ -70,7 +72,8 @@ STW_DEVICE void for_sum_pairs(float (&sum)[T::fragments_m][T::fragments_n][4], c
         sum[i][j][2 * half] = x.f[0], sum[i][j][2 * half + 1] = x.f[1];
       }
 }
-// The first row and column of a thread in the tile; its other row in a fragment is eight below, its other column the next.
+// The first row and column of a thread in the tile. Its other row in a fragment is eight rows below, its
+// other column the next.
 template <class T>
 STW_DEVICE int row_of(int thread) { return thread / 32 / T::warps_n * T::warp_m + thread % 32 / 4; }
 template <class T>
@@ -78,7 +81,8 @@ STW_DEVICE int first_column_of_warp(int thread) { return thread / 32 % T::warps_
 template <class T>
 STW_DEVICE int column_of(int thread) { return first_column_of_warp<T>(thread) + thread % 4 * 2; }
 
-// body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n of them inside; 0 or fewer: none.
+// body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n are inside the
+// output; n may be negative.
 template <class T, class Body>
 STW_DEVICE void for_pairs(const Product& out, const Tile& tile, int thread, const Body& body) {
   STW_UNROLL
@@ -92,13 +96,14 @@ STW_DEVICE void for_pairs(const Product& out, const Tile& tile, int thread, cons
       }
 }
 
-// ---- of tiles inside of the output
+// ---- tiles inside the output
 template <class T>
 STW_DEVICE bool is_inside(const Product& out, const Tile& tile) { return tile.row + T::edge_m <= out.m && tile.column + T::edge_n <= out.n; }
 STW_DEVICE bool is_aligned(const void* p, int64_t stride, int elements, size_t element_bytes) {
   return reinterpret_cast<uintptr_t>(p) % (static_cast<size_t>(elements) * element_bytes) == 0 && stride % elements == 0;
 }
-// body(i, j, half, element): of pairs, with the number of their first element in the output.
+// body(i, j, half, element) for a thread's pairs; `element` is the index of the pair's first element in the
+// output.
 template <class T, class Body>
 STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int thread, const Body& body) {
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + column_of<T>(thread);
@@ -111,16 +116,17 @@ STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int threa
 }
 STW_DEVICE uint32_t load_pair(const void* data, int64_t at) { return load_vector<uint32_t>(static_cast<const uint16_t*>(data) + at); }
 
-// ---- of others
-// As many rows at a time as fit into the memory of the slices: `fragments` of each warp. A row's first element lies 8 banks behind that
-// of the row before, so that four rows of a quad's pairs are in different ones.
+// ---- other tiles
+// As many rows at a time as fit into the memory of the slices: `fragments` for each warp. A row's first
+// element lies 8 banks after that of the row before, so that the rows of a fragment's pairs are in different
+// banks.
 template <class T>
 struct Rows {
   static constexpr int stride = T::edge_n + 8, parts = static_cast<int>((T::edge_m * stride * sizeof(float) + T::slices_bytes - 1) / T::slices_bytes);
   static constexpr int fragments = T::fragments_m / parts, of_warp = 16 * fragments, count = T::edge_m / parts;
   static_assert(fragments * parts == T::fragments_m && parts <= 2);
 };
-// body(i, j, half, place): of this thread's pairs in a part, and their places in shared memory.
+// body(i, j, half, place) for this thread's pairs in a part; `place` is the pair's index in shared memory.
 template <class T, class Body>
 STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
   const int at = (thread / 32 / T::warps_n * Rows<T>::of_warp + thread % 32 / 4) * Rows<T>::stride + column_of<T>(thread);
@@ -131,7 +137,8 @@ STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
       STW_UNROLL
       for (int j = 0; j < T::fragments_n; ++j) body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * Rows<T>::stride + 8 * j);
 }
-// body(place, row, column, n): of all pairs of a part, shared among the block's threads; n of its numbers are inside.
+// body(place, row, column, n) for all pairs of a part, divided among the block's threads; n numbers are
+// inside the output.
 template <class T, class Body>
 STW_DEVICE void for_places_of_part(int part, int thread, const Product& out, const Tile& tile, const Body& body) {
   constexpr int pairs = T::edge_n / 2;
@@ -176,7 +183,7 @@ STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const
   }
 }
 
-// Of a thread's columns; -0, which changes no sum, where there is none.
+// The bias of a thread's columns; without a bias -0, which changes no sum.
 template <class T>
 STW_DEVICE void load_bias(uint32_t (&bias)[T::fragments_n], const Product& out, const Tile& tile, int thread) {
   if (out.bias != nullptr) {
@@ -187,14 +194,14 @@ STW_DEVICE void load_bias(uint32_t (&bias)[T::fragments_n], const Product& out, 
     for (int j = 0; j < T::fragments_n; ++j) bias[j] = 0x80008000u;
   }
 }
-// Of pairs: a residual and a product as it is stored.
+// For a pair: residual + product, as stored.
 template <DType dtype>
 STW_DEVICE float2 added_as_stored(uint32_t residual, uint32_t stored) {
   const float2 a = unpack_halves<dtype>(residual), b = unpack_halves<dtype>(stored);
   return {a.x + b.x, a.y + b.y};
 }
 
-// Of pairs: a product as it is stored, times GELU's slope; and GELU of what is stored.
+// For a pair: the product as stored times GELU's derivative; and GELU of the stored value.
 template <DType dtype>
 STW_DEVICE float2 times_slope(uint32_t before_gelu, uint32_t stored) {
   const float2 h = unpack_halves<dtype>(before_gelu), dy = unpack_halves<dtype>(stored);
@@ -206,13 +213,14 @@ STW_DEVICE float2 gelu_of_stored(uint32_t stored) {
   return {fast_gelu1(h.x), fast_gelu1(h.y)};
 }
 
-// Sums of the columns of a tile for each token_tile rows of it, from +0 in the order of rows (Product::column_sums), by all threads.
-// Of a tile inside of the output, whose rows lie in shared memory as they are stored, `stride` apart: two columns a thread.
+// Sums of a tile's columns over each token_tile rows, from +0 in row order (Product::column_sums), by all
+// threads. For a tile inside the output whose rows lie in shared memory as they are stored, `stride` apart. A
+// thread has two columns.
 template <class T, DType dtype>
 STW_DEVICE void sum_columns_inside(const uint16_t* rows, int stride, const Product& out, const Tile& tile, int thread) {
   constexpr int pairs = T::edge_n / 2, groups = static_cast<int>(T::edge_m / token_tile);
   static_assert(T::edge_m % token_tile == 0);
-  __syncthreads();   // all rows are there
+  __syncthreads();   // All rows have arrived.
   STW_ROLLED
   for (int task = thread; task < groups * pairs; task += T::threads) {
     const int group = task / pairs, column = task % pairs * 2;
@@ -232,7 +240,7 @@ STW_DEVICE void sum_columns_inside(const uint16_t* rows, int stride, const Produ
     store_vector(out.column_sums + (tile.row / token_tile + group) * out.n + tile.column + column, sum);
   }
 }
-// Of any other tile, as the block has just stored it in global memory.
+// The same for any other tile, which the block has just stored in global memory.
 template <class T>
 STW_DEVICE void sum_columns_stored(const Products& all, const Product& out, const Tile& tile, int thread) {
   constexpr int groups = static_cast<int>(T::edge_m / token_tile);
@@ -249,11 +257,12 @@ STW_DEVICE void sum_columns_stored(const Products& all, const Product& out, cons
   }
 }
 
-// 16-bit numbers into a tile inside of the output. Sums are packed first: whatever follows takes registers that they leave.
+// Stores 16-bit numbers in a tile inside the output. Sums are packed first, because all later code uses the
+// registers that this frees.
 template <class T, DType dtype>
 STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
   uint32_t words[T::fragments_m][2][T::fragments_n];
-  const auto for_words = [&](const auto& body) {   // body(i, half, j, word)
+  const auto for_words = [&](const auto& body) {   // body(i, half, j, word).
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL
@@ -301,7 +310,7 @@ STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragme
     if (out.column_sums != nullptr) {
       constexpr int stride = T::edge_n + chunk;
       static_assert(T::edge_m * stride * sizeof(uint16_t) <= T::slices_bytes);
-      __syncthreads();   // nobody reads slices any more
+      __syncthreads();   // All threads have finished with the slices.
       const int first = row_of<T>(thread) * stride + column_of<T>(thread);
       for_words([&](int i, int half, int j, uint32_t& word) { store_vector(shared + first + (16 * i + 8 * half) * stride + 8 * j, word); });
       sum_columns_inside<T, dtype>(shared, stride, out, tile, thread);
@@ -314,7 +323,7 @@ STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragme
   store(out.activated);
 }
 
-// Sums that a Multiply has left (tile_product.h), before anything becomes of them.
+// Makes the sums of a Multiply readable (tile_product.h).
 template <class T, class Multiply>
 STW_DEVICE void settle_sums(float (&sum)[T::fragments_m][T::fragments_n][4]) {
   if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
@@ -336,7 +345,7 @@ STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], cons
   float* const shared = reinterpret_cast<float*>(slices);
   STW_UNROLL
   for (int part = 0; part < Rows<T>::parts; ++part) {
-    __syncthreads();   // nobody reads slices any more, or the part before
+    __syncthreads();   // All threads have finished with the slices and with the part before.
     for_pairs_of_part<T>(part, thread, [&](int i, int j, int half, int place) {
       store_vector(shared + place, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});
     });

@@ -1,14 +1,17 @@
-// Matrix products (tile_product.h) by warpgroups: wgmma reads both factors from shared memory and goes on while the next slice is asked
-// for, which mma.sync does not: on Hopper that one reaches 63 % of the peak at most (Luo et al., arXiv 2402.13499).
+// Matrix products (tile_product.h) by warpgroups. wgmma reads both factors from shared memory and continues
+// to run while the next slice is requested. mma.sync does not; on Hopper it reaches at most 63 % of the peak
+// (Luo et al., arXiv:2402.13499).
 //
-// A warpgroup computes 64 rows of a tile. Of the largest, 128 × 256, a slice of four steps is 48 KiB from the second-level cache and
-// takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 192 it is 40 KiB in 768, of 128 × 128 32 KiB in 512 cycles, of 64 × 128 24 KiB
-// in 256, more than that cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
-// is worked out from both. No bit depends on it, if 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
+// A warpgroup computes 64 rows of a tile. For the largest tile, 128 × 256, a slice of four steps is 48 KiB
+// from the second-level cache and takes the tensor cores 1,024 cycles: 48 bytes a cycle. For 128 × 192 it is
+// 40 KiB in 768 cycles, for 128 × 128 32 KiB in 512, for 64 × 128 24 KiB in 256, which is more than that
+// cache delivers to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle. The
+// choice of the tile estimates both effects. No bit depends on it, provided that 64 × 128, 64 × 192 and 64 ×
+// 256 add up a step alike: tools/gpu-check checks that on the device.
 //
-// With totals (tile_product.h) a thread holds its sums twice: 128 × 256 does not fit, the others take one block of 256 threads a
-// multiprocessor, or two of 128. 192 columns take a thread 96 additions in four slices, 5 % of the time of their products where nothing
-// hides them; the other warpgroup's products do.
+// With totals (tile_product.h), a thread holds its sums twice. 128 × 256 does not fit then. The other tiles
+// take one block of 256 threads a multiprocessor, or two of 128. With 192 columns, a thread has 96 additions
+// in four slices, 5 % of the time of their products; the other warpgroup's products hide them.
 #include "kernels/cuda/product/warpgroup_product.h"
 
 #include "kernels/cuda/product/tile_product.h"
@@ -20,13 +23,13 @@ bool has_warpgroup_kernels() { return true; }
 
 namespace cuda {
 
-static constexpr int atom_line = 64, atom_lines = 8;   // elements of 128 bytes; see matrix_at
+static constexpr int atom_line = 64, atom_lines = 8;   // Elements of 128 bytes; see matrix_at.
 static constexpr uint32_t atom_bytes = atom_lines * atom_line * sizeof(uint16_t);
 
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpgroupMultiply {
   static constexpr bool asynchronous = true, a_turned = a_along == Contiguous::output, b_turned = b_along == Contiguous::output;
-  // Of 64 rows or columns all four steps lie together, whichever way lines run.
+  // For 64 rows or columns, all four steps are contiguous, whichever way lines run.
   static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
   static constexpr uint32_t a_step = (a_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
   static constexpr uint32_t b_step = (b_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
@@ -61,13 +64,15 @@ struct WarpgroupMultiply {
 
 template <int m, int n, int slices, int blocks_together, int tile_number>
 struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
-  static constexpr int number = tile_number;   // in developer.h
-  static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;   // of which what aligns the first slice is not used
+  static constexpr int number = tile_number;   // In developer.h.
+  // The alignment of the first slice uses up to atom_bytes.
+  static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;
   static_assert(WarpgroupTiles::slice_depth == atom_line);
   static __device__ uint16_t* first_slice(uint16_t* memory) { return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t); }
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
-    constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;   // of 64 rows or columns
+    // Of 64 rows or columns.
+    constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;
     if constexpr (along == Contiguous::depth) return line * atom_line + (c ^ line % atom_lines) * chunk;
     else return c / line_chunks * column_elements + line * atom_line + (c % line_chunks ^ line % atom_lines) * chunk;
   }
@@ -80,13 +85,14 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
 using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
-// With totals. Rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not: of Wide the slower way.
+// With totals. Whole warps store rows of 16-bit numbers only if a row's chunks divide 32; a row of Wide has
+// 24, so it uses the slower way.
 using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
 using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
 
-// Cycles that a slice of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache gives a
-// multiprocessor 64 bytes and all together some 40 bytes for each, and an answer takes some 800 cycles, in which a block has T::stages - 2
-// slices in flight. An estimate.
+// Estimated cycles of a slice of all tiles on an H100 or H200. Assumes 2048 multiply-adds a cycle in the
+// tensor cores; 64 bytes a cycle from the second-level cache to one multiprocessor, and about 40 to each of
+// all; and a latency of about 800 cycles, in which a block has T::stages - 2 slices in flight.
 template <class T>
 static double cycles_of(const Products& all, int64_t multiprocessors) {
   constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
@@ -100,7 +106,7 @@ static double cycles_of(const Products& all, int64_t multiprocessors) {
   return longest > of_latency ? longest : of_latency;
 }
 
-// The number of the tile that ends first; of equals the first.
+// The number of the tile with the shortest estimated time; of equals, the first.
 template <class... T>
 static int best_of(const Products& all, TilesToChoose<T...>) {
   const int multiprocessors = multiprocessors_of_device();
@@ -112,7 +118,8 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
   (consider(T::number, cycles_of<T>(all, multiprocessors)), ...);
   return best;
 }
-// Between rounding and totals 128 × 192 has no register left. Outputs in 16 bits whose k is so long that it needs totals are large.
+// Between rounding and totals, 128 × 192 would have no register left. 16-bit outputs whose k is so long that
+// it needs totals are large.
 template <Summing summing, bool of_tokens>
 using Choice = Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
                Chosen<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
@@ -129,10 +136,12 @@ static void product_in_tiles(const Launch& l, const Products& all) {
   Tiles::choose(best_of(all, Tiles{}), [&](auto t) {
     using T = decltype(t);
     if constexpr (of_tokens && summing == Summing::totals) {
-      // With at most one tile a multiprocessor nothing but a block's own slices in flight hides what memory takes to answer.
+      // With at most one tile a multiprocessor, only the block's own slices in flight hide the memory's
+      // latency.
       if constexpr (T::number == wgmma_64x128) {
         if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(typename T::template Alone<6>{});
-      } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {   // what six stages are worth, beside three
+      } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {
+        // Only when a developer compares three stages with six.
         if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
       }
     }

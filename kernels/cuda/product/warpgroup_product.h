@@ -1,4 +1,4 @@
-// Matrix products by warpgroups, for operands that fit_tensor_cores: on compute capability 9.0, and on no other.
+// Matrix products by warpgroups, for operands that fits_tensor_cores accepts, on compute capability 9.0 only.
 #pragma once
 #include "kernels/cuda/product/product.h"
 

@@ -5,24 +5,26 @@
 
 namespace stw::kernels::cuda {
 
-// Of 16-bit numbers, into a tile inside of the output: through the warp's own part of the memory of the slices, whose rows lie so that eight
-// of them are in different banks. A warp has 16 whole rows of the tile and stores lines of 512 bytes, or two of 256, by a fifth of the
-// instructions that turning in quads takes (store_halves_inside).
+// Stores 16-bit numbers in a tile inside the output. They pass through the warp's own part of the memory of
+// the slices, whose rows are placed so that eight of them lie in different banks. A warp has 16 whole rows of
+// the tile and stores lines of 512 bytes, or two lines of 256. That takes a fifth of the instructions of
+// transposing in quads (store_halves_inside).
 template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
   static_assert(T::warps_n == 1 && T::warp_m == 16);
-  constexpr int stride = T::edge_n + chunk, line_chunks = T::edge_n / chunk, lines = 32 / line_chunks;   // lines: at once
+  // lines: at once.
+  constexpr int stride = T::edge_n + chunk, line_chunks = T::edge_n / chunk, lines = 32 / line_chunks;
   static_assert(T::threads / 32 * 16 * stride * sizeof(uint16_t) <= T::slices_bytes);
   uint32_t bias[T::fragments_n];
   load_bias<T>(bias, out, tile, thread);
-  __syncthreads();   // nobody reads slices any more
+  __syncthreads();   // All threads have finished with the slices.
   const int lane = thread % 32;
   uint16_t* const rows = shared + thread / 32 * 16 * stride;
   STW_UNROLL
   for (int j = 0; j < T::fragments_n; j += 2) {
     uint32_t words[4];
     STW_UNROLL
-    for (int k = 0; k < 4; ++k) {   // the second eight rows after the first, the second fragment after the first
+    for (int k = 0; k < 4; ++k) {   // The first and second eight rows, then those of the second fragment.
       const float* const pair = &sum[0][j + k / 2][k % 2 * 2];
       const float2 b = unpack_halves<dtype>(bias[j + k / 2]);
       words[k] = pack_halves<dtype>(Multiply::settled(pair[0], b.x), Multiply::settled(pair[1], b.y));
@@ -61,7 +63,8 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
         return pack_halves<dtype>(s.x, s.y);
       };
       const uint4 words = {word(b.x, v.x), word(b.y, v.y), word(b.z, v.z), word(b.w, v.w)};
-      if (out.column_sums != nullptr) store_vector(from + line * stride, words);   // by the lane that read them
+      // By the lane that read them.
+      if (out.column_sums != nullptr) store_vector(from + line * stride, words);
       return words;
     });
   };

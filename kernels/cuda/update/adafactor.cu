@@ -1,11 +1,12 @@
-// Adafactor (adafactor_step.h), for matrices and vectors.
+// Adafactor (adafactor_step.h) for matrices and vectors.
 //
-// A line (a row of a matrix, 4096 elements of a vector) is a block's, whose threads stage it for the one chain that its sum is;
-// a quad sums 16 columns of a block of rows. Kernels: the lines' moments and sums of p² (and, of a matrix, those of the columns);
-// one block for what follows from all lines, alpha and mean(R); the lines' sums of u²; one block for the step; the update.
-// Bound by memory: the gradient read three times, of a matrix four times.
+// A block takes a line (a row of a matrix, 4096 elements of a vector); its threads stage it for the one chain
+// of its sum. A quad sums 16 columns of a block of rows. The kernels are: the lines' moments and sums of p²,
+// and, for a matrix, those of the columns; one block for the scalars of all lines, alpha and mean(R); the
+// lines' sums of u²; one block for the step; the update. Bound by memory: the gradient is read three times,
+// four times for a matrix.
 //
-// Workspace: the scalars, a float a line, a row of floats a block of rows.
+// Workspace: the scalars, a float for each line, a row of floats for each block of rows.
 #include "kernels/common/adafactor_step.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/update/parameter.h"
@@ -13,9 +14,9 @@
 
 namespace stw::kernels::cuda {
 
-struct AdafactorFound { double alpha; float mean, step; };   // of this step: 16 bytes in front of the sums
+struct AdafactorFound { double alpha; float mean, step; };   // Of this step: 16 bytes before the sums.
 
-// A line's threads: a quad for each of its groups, but no more than a block has.
+// Threads of a line: a quad for each of its groups, limited by the size of a block.
 static int line_threads(int64_t width) {
   const int64_t threads = round_up(ceil_div(width, 16) * quad, 32);
   return static_cast<int>(threads < block_threads ? threads : block_threads);
@@ -140,7 +141,7 @@ static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateA
   for_tasks_of_grid(layout.lines * groups, [&](int64_t task) {
     const int64_t line = task / groups, begin = line * layout.width, i = task % groups * 16, at = begin + i;
     const int64_t n = min(static_cast<int64_t>(16), min(begin + layout.width, args.count) - at);
-    if (n <= 0) return;   // the last line of a vector may be shorter
+    if (n <= 0) return;   // The last line of a vector may be shorter.
     const F16 p = mul(load_parameter<storage>(args, at, n), kept);
     store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, mean, line, begin, i, n), p), n);
   });

@@ -1,6 +1,7 @@
-// AdamW with 32-bit moments: one pass over parameter, gradient and both moments, bound by memory traffic: 28 bytes an element with a split
-// master and gradients in fp32, against some 70 instructions. All of a group is asked for before any of it is used, of two groups
-// (ahead.h): 128 bytes a thread; one load after the other were 16.
+// AdamW with 32-bit moments: one pass over parameter, gradient and both moments. Bound by memory traffic: 28
+// bytes an element with a split master and fp32 gradients, compared with about 70 instructions. All data of
+// two groups are requested before any of them is used (ahead.h): 128 bytes a thread, where one load at a time
+// would be 16.
 #include "kernels/common/adamw_step.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/update/update_batch.h"

@@ -1,7 +1,8 @@
-// AdamW with 8-bit block-wise moments: 2.03 bytes of state an element instead of 8. A warp decodes a block of 256 elements,
-// updates it in fp32 as adamw.cu does, and encodes it again with the block's new absolute maximum; the parameter uses the new
-// moments before they are rounded. The second moment is kept as √v (kernels/cpu/update/adamw8.cpp says why). Floor: 16 bytes an element with a
-// split master and gradients in fp32. All that a thread reads of a block it asks for at once: 80 bytes, 40 KB for an SM.
+// AdamW with 8-bit block-wise moments: 2.03 bytes of state an element instead of 8. A warp decodes a block of
+// 256 elements, updates it in fp32 as in adamw.cu, and encodes it again with the new absolute maximum of the
+// block. The parameter's update uses the new moments before they are rounded. The second moment is kept as √v
+// (kernels/cpu/update/adamw8.cpp says why). The lower bound is 16 bytes an element with a split master and
+// fp32 gradients. A thread requests all its data of a block at once: 80 bytes, 40 KB for an SM.
 #include "kernels/common/adamw_step.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/update/state8.h"
@@ -15,9 +16,10 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
   fetch_map(signed_quantiles_of_device, &maps[0]);
   fetch_map(unsigned_quantiles_of_device, &maps[1]);
   struct Scalars { AdamWScalars adamw; F16 coefficient; };
-  const Scalars scalars = once_a_block<Scalars>([&] { return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)}; });   // the maps are there, too
+  // Also a barrier: the maps have arrived.
+  const Scalars scalars = once_a_block<Scalars>([&] { return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)}; });
   for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin, int64_t count) {
-    const auto update = [&](const auto& part) {   // of the block, from an element on: Whole, or what is left
+    const auto update = [&](const auto& part) {   // Elements of the block from one on: Whole, or the rest.
       struct Operands { Gradients g; F16 p; Bytes first, second; } all[groups_a_quad];
       const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
       STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
@@ -50,7 +52,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         encode(maps[0], first[k], first_absmax, args.first_code + at, n);
         encode(maps[1], second[k], second_absmax, args.second_code + at, n);
       }
-      __syncwarp();   // all have read the old ones
+      __syncwarp();   // All lanes have read the old values.
       if (threadIdx.x % warp_threads != 0) return;
       args.first_absmax[block] = first_absmax;
       args.second_absmax[block] = second_absmax;

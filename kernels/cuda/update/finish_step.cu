@@ -1,5 +1,5 @@
-// The norm of all gradients from the sums of the tensors, and the scalars that follow from it (step_scalars.h): one block,
-// of which one thread does the arithmetic.
+// The norm of all gradients from the tensors' sums, and the scalars that depend on it (step_scalars.h). One
+// block; one of its threads does the arithmetic.
 #include "kernels/common/step_scalars.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/serial_sum.h"

@@ -1,5 +1,6 @@
-// sum = term[0] + term[1] + …, the gradients of all uses of a parameter. Bound by memory: every term is read once, `sum` may be any of them. The
-// sum is a chain, whose loads run ahead of it (in_order): four to eight terms of a group are under way, 64 to 128 bytes of fp32 a thread.
+// sum = term[0] + term[1] + …: the gradients of all uses of a parameter. Bound by memory: every term is read
+// once. `sum` may be any of the terms. The sum is a chain whose loads run ahead of it (in_order): four to
+// eight terms of a group are in flight, 64 to 128 bytes of fp32 a thread.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 

@@ -1,5 +1,6 @@
-// Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. A warp decodes a block of 256 elements,
-// updates it in fp32 as lion.cu does, and encodes it again with the block's new absolute maximum. Bound by memory traffic.
+// Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. A warp decodes a
+// block of 256 elements, updates it in fp32 as in lion.cu, and encodes it again with the new absolute maximum
+// of the block. Bound by memory traffic.
 #include "kernels/common/lion_step.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/update/state8.h"
@@ -32,7 +33,7 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(STW_CONSTAN
       if (n <= 0) break;
       encode(*map, momentum[k], absmax, args.first_code + at, n);
     }
-    __syncwarp();   // all have read the old one
+    __syncwarp();   // All lanes have read the old one.
     if (threadIdx.x % warp_threads == 0) args.first_absmax[block] = absmax;
   });
 }

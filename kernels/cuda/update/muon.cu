@@ -1,11 +1,12 @@
-// Muon (muon_step.h): the momentum of a matrix, replaced by a matrix near the closest one with orthogonal rows or columns.
+// Muon (muon_step.h): replaces the momentum of a matrix by a matrix close to the nearest one with orthogonal
+// rows or columns.
 //
-// On tensor cores it is another iteration (tensor_muon.cu). Here every element of a product is one chain of fused multiply-adds
-// (muon_product.h). A and A·A are symmetric to the bit, so only tiles on and below the diagonal are computed, and written twice.
-// X goes back and forth between two places.
+// Tensor cores use another iteration (tensor_muon.cu). Here, every element of a product is one chain of fused
+// multiply-adds (muon_product.h). A and A·A are symmetric to the bit, so only tiles on and below the diagonal
+// are computed, and written twice. X alternates between two buffers.
 //
-// With s <= l the sides: 5·(3·s²·l + s³) floating-point operations and what the diagonal's tiles do above the diagonal, all of
-// fp32. Workspace: 4·(2·s·l + 2·s²) bytes: see muon_layout.h.
+// With the sides s <= l: 5·(3·s²·l + s³) floating-point operations plus the part of the diagonal's tiles
+// above the diagonal, all in fp32. Workspace: 4·(2·s·l + 2·s²) bytes (muon_layout.h).
 #include "kernels/cuda/update/muon_passes.h"
 #include "kernels/cuda/update/muon_product.h"
 
@@ -17,7 +18,7 @@ static __global__ void __launch_bounds__(block_threads) scale_kernel(const StepS
   for_groups_of_grid(count, [&](int64_t at, int64_t n) { store_group(x, DType::f32, at, mul(by, load_group(x, DType::f32, at, n)), n); });
 }
 
-// gram = side·sideᵀ; with `polynomial` it is b·gram + c·gram·gram + a·I of a side that is gram.
+// gram = side·sideᵀ. With `polynomial`, it is b·gram + c·gram·gram + a·I, and `side` is gram.
 template <bool polynomial>
 static __global__ void __launch_bounds__(product_threads) gram_kernel(const StepState* state, ProductSide side, int64_t depth, const float* gram, float* out) {
   if (state->skip != 0) return;
@@ -58,7 +59,8 @@ void muon(const Launch& l, const UpdateArgs& args) {
   mix_momentum(l, args, layout, FlatX{x}, sums, scale);
   launch(l, scale_kernel, blocks_for_elements(args.count), block_threads, 0, args.state, x, args.count, scale);
   const int triangle = blocks_for(tiles * (tiles + 1) / 2, 1), whole = blocks_for(tiles * ceil_div(layout.longer, product_tile), 1);
-  const ProductSide gram_side{gram, shorter, 1, shorter}, polynomial_side{polynomial, shorter, 1, shorter};   // symmetric
+  // Symmetric.
+  const ProductSide gram_side{gram, shorter, 1, shorter}, polynomial_side{polynomial, shorter, 1, shorter};
   for (int i = 0; i < muon_iterations; ++i) {
     const ProductSide by_shorter{x, shorter, layout.wide ? columns : 1, layout.wide ? 1 : columns};
     const ProductSide by_longer{x, layout.longer, by_shorter.depth_stride, by_shorter.stride};

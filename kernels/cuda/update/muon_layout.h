@@ -1,24 +1,25 @@
-// Muon's workspace: X and what the next iteration makes of it (rows × columns), gram and its polynomial (shorter × shorter),
-// the sums of the chunks of u, and the scale that makes u into X. No bit depends on it.
+// Muon's workspace: X and the next X (rows × columns), gram and its polynomial (shorter × shorter), the sums
+// of the chunks of u, and the scale that turns u into X. No bit depends on it.
 //
-// In fp32 by the ordinary cores; on tensor cores (tensor_muon.cu) in bf16, in rows that begin at multiples of 8 elements, and
-// with the 16 bits that X lacks of fp32.
+// On the CUDA cores, matrices are fp32. On tensor cores (tensor_muon.cu), they are bf16 in rows that begin at
+// multiples of 8 elements, and X also has the 16 bits that bf16 lacks of fp32.
 #pragma once
 #include "kernels/contract/kernels.h"
 
 namespace stw::kernels::cuda {
 
-inline constexpr int64_t muon_chunk = 4096;   // elements of u whose squares are summed in fp32
+inline constexpr int64_t muon_chunk = 4096;   // Elements of u whose squares are summed in fp32.
 
-// Where activations have 16 bits too. Sizes do not matter.
+// Used if activations have 16 bits too. Sizes do not matter.
 inline bool tensor_cores_take(const UpdateArgs& args) { return args.products != ProductKernels::chain && args.dtype != DType::f32; }
 
 struct MuonLayout {
   int64_t rows, columns, shorter, longer;
-  bool wide;               // the rows are the shorter side
-  int64_t stride, square_stride;   // elements from one row of X, of gram to the next
+  bool wide;               // The rows are the shorter side.
+  int64_t stride, square_stride;   // Elements from one row of X, of gram, to the next.
   int64_t chunks;
-  int64_t next_at, remainder_at, gram_at, polynomial_at, sums_at, scale_at, bytes;   // offsets in bytes, multiples of 64
+  // Offsets in bytes, multiples of 64.
+  int64_t next_at, remainder_at, gram_at, polynomial_at, sums_at, scale_at, bytes;
 };
 inline MuonLayout muon_layout(const UpdateArgs& args) {
   const bool tensor = tensor_cores_take(args);

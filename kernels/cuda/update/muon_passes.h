@@ -1,6 +1,6 @@
-// What Muon does beside its products, wherever X lies (X: store_x and load_x for groups of the matrix without gaps): u goes to the
-// place of X, the squares of its chunks are summed as those of the gradients' norm (kernels.h), the scale follows; in the end X
-// moves the parameter.
+// The passes of Muon other than its products, for any storage of X (store_x and load_x take groups of the
+// matrix without gaps). The first pass writes u to the place of X and sums the squares of its chunks as in
+// square_sum (kernels.h). Then the scale is computed. In the end, X changes the parameter.
 #pragma once
 #include "kernels/common/muon_step.h"
 #include "kernels/cuda/kernels_cuda.h"
@@ -12,7 +12,7 @@ namespace stw::kernels::cuda {
 
 static_assert(staged_floats == muon_chunk);
 
-void tensor_muon(const Launch& l, const UpdateArgs& args);   // where tensor_cores_take(args)
+void tensor_muon(const Launch& l, const UpdateArgs& args);   // If tensor_cores_take(args).
 
 struct FlatX { float* data; };
 STW_DEVICE void store_x(const FlatX& x, int64_t at, F16 value, int64_t n) { store_group(x.data, DType::f32, at, value, n); }

@@ -1,7 +1,7 @@
-// A product of two fp32 matrices by the ordinary cores, with the CPU's bits: chains of chain_terms fused multiply-adds in order of k, whose
-// results are added up in order. A block of 64 threads computes 64 × 64 elements, a thread 8 × 8 of them, from steps of 16 along k that lie
-// in shared memory.
-// Small blocks, because Muon's matrices are often small and the other blocks of a multiprocessor are what hides the loads.
+// A product of two fp32 matrices on the CUDA cores, with the CPU's bits: chains of chain_terms fused
+// multiply-adds in the order of k, whose results are added in order. A block of 64 threads computes 64 × 64
+// elements, a thread 8 × 8 of them, in steps of 16 of k that lie in shared memory. Blocks are small because
+// Muon's matrices are often small, and because the other blocks of a multiprocessor hide the loads.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 
@@ -10,15 +10,19 @@ namespace stw::kernels::cuda {
 inline constexpr int64_t product_tile = 64;
 inline constexpr int product_threads = 64;
 
-// One side of a product: element (i, k), i < extent, at data + i·stride + k·depth_stride. One of the strides should be 1.
+// One side of a product: element (i, k), i < extent, is at data + i·stride + k·depth_stride. One of the
+// strides should be 1.
 struct ProductSide { const float* data; int64_t extent, stride, depth_stride; };
 
-inline constexpr int product_step = 16, product_row = 68;   // floats of a row of a tile in shared memory, some of them unused
+// Floats of a row of a tile in shared memory, some of them unused.
+inline constexpr int product_step = 16, product_row = 68;
 
-// Elements (first + i, begin + k) to tile[k][i]; 0 past the side's end. Neighbouring threads take neighbours in memory.
+// Copies elements (first + i, begin + k) to tile[k][i]; 0 after the end. Adjacent threads take adjacent
+// memory.
 STW_DEVICE void fetch_side(const ProductSide& side, int64_t first, int64_t begin, int64_t depth, float* tile) {
   constexpr int elements = product_step * static_cast<int>(product_tile) / product_threads, along = product_threads / product_step;
-  static_assert(elements == product_step && product_threads == product_tile);   // across the depth a thread has one i
+  // Across the depth, a thread has one i.
+  static_assert(elements == product_step && product_threads == product_tile);
   const int me = static_cast<int>(threadIdx.x);
   const bool along_depth = side.depth_stride == 1;
   const int i = along_depth ? me / product_step : me, next_i = along_depth ? along : 0;
@@ -32,17 +36,19 @@ STW_DEVICE void fetch_side(const ProductSide& side, int64_t first, int64_t begin
   STW_UNROLL for (int e = 0; e < elements; ++e) tile[(k + e * next_k) * product_row + i + e * next_i] = x[e];
 }
 
-// body(i, j, x) for the elements x = Σ_k a(i, k)·b(j, k) of the tile that begins at (row, column); by all threads of a block.
+// body(i, j, x) for the elements x = Σ_k a(i, k)·b(j, k) of the tile that begins at (row, column); called by
+// all threads of a block.
 template <class Body>
 STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int64_t depth, int64_t row, int64_t column, const Body& body) {
   STW_SHARED(float4, a_tile, product_step * product_row / 4);
   STW_SHARED(float4, b_tile, product_step * product_row / 4);
   float* const a_floats = &a_tile[0].x;
   float* const b_floats = &b_tile[0].x;
-  // A thread's rows and columns: four from here and four 32 further on, so that its quarter of a warp reads without conflicts.
+  // A thread's rows and columns: four from here and four that are 32 further, so that its quarter of a warp
+  // reads without bank conflicts.
   const int my_row = 4 * static_cast<int>(threadIdx.x / 8), my_column = 4 * static_cast<int>(threadIdx.x % 8);
   static_assert(chain_terms % product_step == 0);
-  float total[8][8], sum[8][8];   // sum: of a chain
+  float total[8][8], sum[8][8];   // sum: of a chain.
   STW_UNROLL for (int i = 0; i < 8; ++i)
     STW_UNROLL for (int j = 0; j < 8; ++j) total[i][j] = sum[i][j] = 0.0f;
   const auto multiply = [&](int k) {
@@ -62,7 +68,7 @@ STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int6
     __syncthreads();
     if (depth - begin >= product_step) {
       STW_UNROLL for (int k = 0; k < product_step; ++k) multiply(k);
-    } else {   // a chain ends where the matrices do: another 0 might turn a sum's sign
+    } else {   // A chain ends where the matrices end: adding another 0 might change the sign of a zero sum.
       for (int k = 0; k < static_cast<int>(depth - begin); ++k) multiply(k);
     }
     const int64_t end = begin + product_step;

@@ -1,4 +1,4 @@
-// The fp32 master of a parameter, however it is stored, and the grid of the kernels that update one.
+// The fp32 master of a parameter in all its storage formats, and the grid of the update kernels.
 #pragma once
 #include "kernels/common/master_bits.h"
 #include "kernels/common/update_scalars.h"
@@ -10,7 +10,7 @@ namespace stw::kernels::cuda {
 
 enum class Storage : uint8_t { f32, f16, split16, split8, stochastic };
 template <Storage s> struct ParameterStoredAs { static constexpr Storage storage = s; };
-// body(tag) with the storage of the parameter as a constant, tag.storage: to choose an instance of a kernel.
+// body(tag) with the parameter's storage as the constant tag.storage, to choose an instance of a kernel.
 template <class Body>
 void for_storage(const UpdateArgs& args, const Body& body) {
   if (args.dtype == DType::f32) return body(ParameterStoredAs<Storage::f32>{});
@@ -20,8 +20,8 @@ void for_storage(const UpdateArgs& args, const Body& body) {
   return body(ParameterStoredAs<Storage::stochastic>{});
 }
 
-// The same for the type of its gradient, tag.dtype, and for both. A kernel begins with args.gradient_dtype = gradient, after which the
-// compiler knows it: asking in the loop would take registers.
+// The same for the type of its gradient, tag.dtype, and for both. A kernel begins with args.gradient_dtype =
+// gradient, so that the compiler knows the type: a test in the loop would take registers.
 template <class Body>
 void for_gradient(const UpdateArgs& args, const Body& body) {
   if (args.gradient_dtype == DType::bf16) return body(StoredAs<DType::bf16>{});
@@ -50,7 +50,7 @@ STW_DEVICE F16 load_parameter(const UpdateArgs& args, int64_t at, N n) {
   return p;
 }
 
-// A thread's four elements lie in one block of random numbers, or in two where the parameter begins at an odd place.
+// A thread's four elements take one block of random numbers, or two if the parameter begins within a block.
 STW_DEVICE Halves stochastic_halves(const UpdateArgs& args, int64_t at, F16 p) {
   const int64_t first = args.first_element + at + first_lane();
   const Philox4 low = rounding_block(args, first / 8);
@@ -94,14 +94,14 @@ STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, N n) 
   store_some_halves(static_cast<uint16_t*>(args.parameter) + at, half, n);
 }
 
-// Whether all whole groups of a parameter, its gradients and its states in 32 bits may be accessed as Whole.
+// Whether all whole groups of a parameter, its gradients and its 32-bit states may be accessed as Whole.
 inline bool update_vectors(const UpdateArgs& args) {
   return vectors_at(args.parameter, args.dtype) && vectors_at(args.remainder, DType::bf16) && vectors_at(args.master, DType::f32) &&
          reinterpret_cast<uintptr_t>(args.short_remainder) % 4 == 0 && vectors_at(args.gradient[0], args.gradient_dtype) &&
          vectors_at(args.gradient[1], args.gradient_dtype) && vectors_at(args.first, DType::f32) && vectors_at(args.second, DType::f32);
 }
 
-// The sum of a parameter's gradients in two steps, as a load and what follows it.
+// The sum of a parameter's gradients in two steps: the load, and the arithmetic.
 struct Gradients { F16 first, second; };
 template <class N>
 STW_DEVICE Gradients load_gradients(const UpdateArgs& args, int64_t at, N n) {
@@ -113,8 +113,9 @@ STW_DEVICE F16 scaled_sum(const UpdateArgs& args, F16 coefficient, const Gradien
   return mul(coefficient, args.gradient[1] != nullptr ? add(g.first, g.second) : g.first);
 }
 
-// The scalars of an update come from arithmetic in double, which is slow on some devices: one thread of a block does it for all, who
-// meet here. Scalars is made of F16s, each one number in all lanes.
+// The scalars of an update come from double arithmetic, which is slow on some devices. One thread of a block
+// computes them for all threads, which meet here. Scalars consists of F16s, each with the same number in all
+// lanes.
 template <class Scalars, class Make>
 STW_DEVICE Scalars once_a_block(const Make& make) {
   constexpr int count = sizeof(Scalars) / sizeof(F16);
@@ -129,7 +130,7 @@ STW_DEVICE Scalars once_a_block(const Make& make) {
   return all;
 }
 
-// So there are no more blocks than keep any device busy.
+// Therefore the number of blocks is limited to what keeps any device busy.
 inline constexpr int64_t most_update_blocks = 2048;
 inline int blocks_for_update(int64_t tasks, int64_t tasks_of_block) {
   const int blocks = blocks_for(tasks, tasks_of_block);

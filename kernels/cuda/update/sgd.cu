@@ -1,5 +1,5 @@
-// SGD with momentum, in the order of torch.optim.SGD without dampening. Weight decay is coupled: part of the gradient.
-// All in fp32, each line one rounding, one pass that is bound by memory traffic:
+// SGD with momentum, in the order of torch.optim.SGD without dampening. Weight decay is coupled: it is part
+// of the gradient. One pass in fp32, bound by memory traffic; each line is one rounding:
 //   g = fma(decay, p, g)
 //   m = fma(momentum, m, g)
 //   p = fma(-lr, m, p), with nesterov p = fma(-lr, fma(momentum, m, g), p)

@@ -1,8 +1,9 @@
-// *sum = Σ g², the part of each tensor in the norm of all gradients, in the order that kernels.h defines: chunks of 4096
-// elements in fp32 by 16 lanes, a block a chunk, then the chunks' sums one after the other in double, by a block a tensor, which need
-// not keep to that order where no sum is rounded (serial_sum.h). Floor: the gradients read once. A block asks for all of its chunk at
-// once, 16 KB, and sixteen of its threads add for some 1,300 cycles while seven others of its SM read. All tensors whose gradients are
-// stored alike are two launches, or one where each is one chunk. A NaN or an infinity in a gradient reaches its sum.
+// *sum = Σ g², the part of each tensor in the norm of all gradients, in the order that kernels.h defines. A
+// block sums a chunk of 4096 elements in fp32 by 16 lanes. Then a block sums the chunks of a tensor in order
+// in double; it may use another order if no sum is rounded (serial_sum.h). The lower bound is the gradients
+// read once. A block requests its whole chunk at once, 16 KB, and sixteen of its threads add for about 1,300
+// cycles while seven other blocks of its SM read. All tensors whose gradients are stored alike take two
+// launches, or one if each has one chunk. A NaN or an infinity in a gradient reaches its sum.
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/serial_sum.h"
@@ -12,14 +13,14 @@ namespace stw::kernels::cuda {
 
 static_assert(staged_floats == 4096);
 
-// An argument of the kernels: those of a list that one launch takes.
+// An argument of the kernels: the tensors of a list that one launch takes.
 struct SquareSumTensor {
   SquareSumArgs args;
-  int32_t first_chunk;      // of the launch
+  int32_t first_chunk;      // Of the launch.
 };
 struct SquareSumBatch {
   int32_t tensors, chunks;
-  bool vectors, has_long;   // has_long: some have several chunks
+  bool vectors, has_long;   // has_long: some tensors have several chunks.
   SquareSumTensor tensor[most_together];
 };
 static_assert(sizeof(SquareSumBatch) <= 4096, "the arguments of a kernel");

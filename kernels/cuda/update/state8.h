@@ -1,6 +1,6 @@
-// Optimizer states in blocks of 256 bytes with one absolute maximum each: a warp a block, whose eight quads take groups
-// q and 8 + q of sixteen. The maps are looked up in shared memory, where lanes that want different places of a table wait for
-// each other least.
+// Optimizer states in blocks of 256 bytes with one absolute maximum each. A warp has a block, and its eight
+// quads take groups q and 8 + q of sixteen. The maps are read from shared memory, where lanes that read
+// different places of a table have the fewest conflicts.
 #pragma once
 #include "kernels/common/quantile_build.h"
 #include "kernels/common/quantile_code.h"
@@ -15,7 +15,7 @@ static_assert(warp_threads / quad * groups_a_quad * 16 == quantile_block);
 static __device__ constexpr QuantileMap signed_quantiles_of_device = quantiles::make_map(true);
 static __device__ constexpr QuantileMap unsigned_quantiles_of_device = quantiles::make_map(false);
 
-// By all threads of a block, which have to meet before they use it.
+// Called by all threads of a block. A barrier must follow before the maps are used.
 STW_DEVICE void fetch_map(const QuantileMap& from, QuantileMap* to) {
   static_assert(sizeof(QuantileMap) % 4 == 0);
   for (unsigned i = threadIdx.x; i < sizeof(QuantileMap) / 4; i += blockDim.x)
@@ -25,7 +25,7 @@ STW_DEVICE void fetch_map(const QuantileMap& from, QuantileMap* to) {
 // Place of this thread's k-th group in its block.
 STW_DEVICE int64_t group_of_quad(int k) { return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k); }
 
-// body(args, block, begin, count) for the blocks of this block of threads, a warp each.
+// body(args, block, begin, count) for the blocks of states of this block of threads, one for each warp.
 template <Storage storage, DType gradient, class Body>
 STW_DEVICE void for_state_blocks_of(const UpdateBatch& batch, const Body& body) {
   static_assert(update_chunk % quantile_block == 0);
@@ -43,9 +43,10 @@ STW_DEVICE F16 decode(const QuantileMap& map, const Bytes& code, N n) {
   return first_lanes(x, n);
 }
 
-// x / absmax for sizes up to absmax. A quotient by the rounded inverse and one step of Newton's is rounded correctly (Markstein,
-// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) where no remainder is too small for its bits:
-// here those of quotients above 2^-35. Smaller ones all have the code of 0 (quantile_first), whatever their last bits.
+// x / absmax for sizes up to absmax. The product with the rounded inverse plus one Newton step is rounded
+// correctly (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) if
+// no remainder is too small for its bits. Here that is true for quotients above 2^-35. Smaller quotients all
+// have the code of 0 (quantile_first), whatever their last bits.
 STW_DEVICE F16 shares_of(F16 x, float absmax) {
   if (!(absmax >= 0x1p-60f && absmax <= 0x1p60f)) return div(x, splat(absmax));
   const float inverse = 1.0f / absmax;
@@ -73,8 +74,8 @@ STW_DEVICE void encode(const QuantileMap& map, F16 x, float absmax, uint8_t* cod
   store_some_bytes(codes, code, n);
 }
 
-// The largest of a warp's lanes. Where one of them is no number it may be another than on the CPU, whose order of comparisons
-// differs: such a step was to be skipped before.
+// The largest of a warp's lanes. With a NaN, the result may differ from the CPU's, whose order of comparisons
+// differs; but such a step has been skipped before.
 STW_DEVICE float fold_warp_maximum(F16 x) {
   float most = fold_maximum(x);
   for (int threads = quad; threads < warp_threads; threads *= 2) {

@@ -1,29 +1,33 @@
-// Muon on the tensor cores (muon_step.h): operands of products in bf16, sums in fp32 (chains of chain_terms, and totals), as Jordan et al. iterate, but for X itself,
-// which is kept in fp32: a bf16 half, which is the operand, and the 16 bits it lacks (master_bits.h). With h(x) the half:
+// Muon on tensor cores (muon_step.h). Operands of products are bf16 and sums are fp32 (chains of chain_terms,
+// and totals), as in the iteration of Jordan et al. But X itself is kept in fp32: as a bf16 half, which is
+// the operand, and the 16 bits that it lacks (master_bits.h). With h(x) for the half of x:
 //   A = h(h(X)·h(X)ᵀ),  B = h(b·A + c·A·A),  X = a·X + B·h(X)
-// Small singular values grow 3.4445 times a step, by a·X; B has next to nothing of their directions, but a rounding of X has.
-// With X in bf16 as well, a·h(X) would carry an error of the large singular values as large as the small ones are. Root mean square
-// errors of updates of 64 × 4096 to 1000 × 1000 against fp64 (tools/bench/muon_rounding.py):
-//                                                    this         X in bf16    a·I in B     torch.optim.Muon
-//   normally distributed                             1.0 to 1.5 % 0.9 to 1.4 % 0.8 to 1.3 % 1.0 to 1.4 %
-//   rank 32 and 1 % of noise                         0.2 to 0.9 % 13 to 16 %   13 to 16 %   16 to 20 %
-//   singular values from 1 to 10^-6                  0.5 to 0.7 % 5 to 16 %    5 to 16 %    6 to 20 %
-// B takes both of its terms from the rounded A; with the first of an unrounded one errors cancel less, and are twice as large.
+// Small singular values grow by a factor of 3.4445 in each step, through a·X. B has almost nothing in their
+// directions, but a rounding of X has. With X in bf16, a·h(X) would carry an error from the large singular
+// values that is as large as the small ones. Root mean square errors of updates of 64 × 4096 to 1000 × 1000
+// against fp64 (tools/bench/muon_rounding.py):
+//                                                     this         X in bf16    a·I in B     torch.optim.Muon
+//    normally distributed                             1.0 to 1.5 % 0.9 to 1.4 % 0.8 to 1.3 % 1.0 to 1.4 %
+//    rank 32 and 1 % of noise                         0.2 to 0.9 % 13 to 16 %   13 to 16 %   16 to 20 %
+//    singular values from 1 to 10^-6                  0.5 to 0.7 % 5 to 16 %    5 to 16 %    6 to 20 %
+// B takes both of its terms from the rounded A. If the first one came from an unrounded A, errors would
+// cancel less and be twice as large.
 //
-// u is not scaled: A and X of the first iteration are. Rows have zeros behind them, up to the next multiple of 8 elements, of
-// which tensor cores take whole ones. Of A and B only tiles on and below the diagonal are computed, and written twice; in a
-// tile on the diagonal an element and its mirror image are what the device makes of them: nothing needs them alike.
-// One product of ours whatever the others are computed by: no k is split, nothing depends on the order of blocks.
+// u is not scaled; A and X of the first iteration are. Rows are padded with zeros to a multiple of 8
+// elements, because tensor cores take whole groups of 8. Of A and B, only tiles on and below the diagonal are
+// computed, and written twice. In a tile on the diagonal, an element and its mirror image are the device's
+// results; they need not be equal. This is our own product, whatever computes the other products: k is not
+// split, and nothing depends on the order of blocks.
 //
-// Of tensor cores 5·(3·s²·l + s³) floating-point operations, with s <= l the sides, and what the diagonal's tiles do above the
-// diagonal. Workspace: 6·s·l + 4·s² bytes: see muon_layout.h.
+// With the sides s <= l: 5·(3·s²·l + s³) floating-point operations of tensor cores plus the part of the
+// diagonal's tiles above the diagonal. Workspace: 6·s·l + 4·s² bytes (muon_layout.h).
 #include "kernels/cuda/update/muon_passes.h"
 #include "kernels/cuda/product/tensor_product.h"
 
 namespace stw::kernels::cuda {
 
 struct SplitX { uint16_t *half, *remainder; int64_t columns, stride; };
-// Of element `at` of the matrix without gaps.
+// For element `at` of the matrix without gaps.
 STW_DEVICE int64_t place_of(const SplitX& x, int64_t at) { return at + at / x.columns * (x.stride - x.columns); }
 STW_DEVICE void store_x(const SplitX& x, int64_t at, F16 value, int64_t n) {
   Halves half, remainder;
@@ -57,7 +61,7 @@ STW_DEVICE F16 load_x(const SplitX& x, int64_t at, int64_t n) {
   return value;
 }
 
-// Zeros behind the columns of a row.
+// Zeros the padding after the columns of a row.
 static __global__ void __launch_bounds__(block_threads)
 clear_behind_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int64_t columns, int64_t stride) {
   if (state->skip != 0) return;
@@ -65,8 +69,8 @@ clear_behind_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int6
   for (int64_t i = thread_of_grid(); i < rows * behind; i += threads) matrix[i / behind * stride + columns + i % behind] = 0;
 }
 
-// ---- what becomes of sums; pairs of columns begin at even ones, and the second may lie behind the last
-struct MuonSums { const StepState* state; const float* scale; };   // scale null: 1
+// ---- endings of products; pairs of columns begin at even columns, and the second column may be padding
+struct MuonSums { const StepState* state; const float* scale; };   // Null scale: 1.
 STW_DEVICE bool is_idle(const MuonSums& sums) { return sums.state->skip != 0; }
 STW_DEVICE float scale_of(const MuonSums& sums) { return sums.scale != nullptr ? *sums.scale : 1.0f; }
 STW_DEVICE Float2 halves_at(const uint16_t* matrix, int64_t at) {
@@ -77,26 +81,27 @@ STW_DEVICE void store_symmetric(const Product& out, int64_t row, int64_t column,
   const uint32_t both = pack_halves<DType::bf16>(x.f[0], n > 1 ? x.f[1] : 0.0f);
   auto* const matrix = static_cast<uint16_t*>(out.c);
   store_vector(matrix + row * out.c_stride + column, both);
-  if (!mirrored) return;   // else all columns of the tile are inside
+  if (!mirrored) return;   // Else all columns of the tile are inside.
   matrix[column * out.c_stride + row] = static_cast<uint16_t>(both);
   matrix[(column + 1) * out.c_stride + row] = static_cast<uint16_t>(both >> 16);
 }
 
-// A of X, or of the first iteration's unscaled one.
+// A of X, or of the unscaled X of the first iteration.
 struct GramSums : TriangleSums, MuonSums {};
 STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool mirrored) {
-  const float scale = scale_of(sums);   // its square may be subnormal
+  const float scale = scale_of(sums);   // Its square may be subnormal.
   store_symmetric(out, row, column, {{x.f[0] * scale * scale, x.f[1] * scale * scale}}, n, mirrored);
 }
 
-struct PolynomialSums : TriangleSums, MuonSums { const uint16_t* gram; };   // strides of the output
+struct PolynomialSums : TriangleSums, MuonSums { const uint16_t* gram; };   // Stride of the output.
 STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool mirrored) {
   const Float2 gram = halves_at(sums.gram, row * out.c_stride + column);
   store_symmetric(out, row, column, {{fma1(muon_c, x.f[0], muon_b * gram.f[0]), fma1(muon_c, x.f[1], muon_b * gram.f[1])}}, n, mirrored);
 }
 
-// Nobody else reads or writes these remainders; the halves of before are still operands of others.
-struct StepSums : EndedSums, MuonSums { const uint16_t* half; uint16_t* remainder; };   // strides of the output
+// No other thread reads or writes these remainders. The old halves are still operands of other blocks.
+// Stride of the output.
+struct StepSums : EndedSums, MuonSums { const uint16_t* half; uint16_t* remainder; };
 STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool) {
   const int64_t at = row * out.c_stride + column;
   const auto half = load_vector<uint32_t>(sums.half + at), remainder = load_vector<uint32_t>(sums.remainder + at);
@@ -115,7 +120,7 @@ STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, 
 template <Contiguous a_along, Contiguous b_along, class Sums>
 static void multiply(const Launch& l, const Product& product, const Sums& sums) {
   const Products all = {DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32, false, 1, 0, {product}};
-  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);   // chains of chain_terms
+  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);   // Chains of chain_terms.
 }
 
 void tensor_muon(const Launch& l, const UpdateArgs& args) {

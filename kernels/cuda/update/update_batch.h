@@ -1,6 +1,7 @@
-// The updates of several tensors as one launch: a model's hundred small ones would else be as many, at some microseconds each where
-// their bytes take one. A launch takes the tensors that are alike: stored in the same types, with the same rate and decay, so that
-// its scalars are one set. What differs lies in the kernel's arguments, which the device reads as constants (4 KB at most).
+// The updates of several tensors in one launch. A model's hundred small tensors would otherwise take a
+// hundred launches, each of some microseconds, where their bytes take one. A launch takes tensors that are
+// alike: stored in the same types, with the same rate and decay, so that they share one set of scalars. The
+// differences are in the kernel's arguments, which the device reads as constants (at most 4 KB).
 #pragma once
 #include "kernels/cuda/update/parameter.h"
 #include "kernels/cuda/product/tensor_chunks.h"
@@ -8,22 +9,23 @@
 namespace stw::kernels::cuda {
 
 struct UpdateTensor {
-  void *parameter, *rest;   // what Storage has beside it
+  void *parameter, *rest;   // The rest of the master in the parameter's Storage.
   const void* gradient[2];
-  void* state[4];           // first and second, or their codes; absmax of both
+  void* state[4];           // first and second, or their codes and both absmax.
   int64_t count;
-  int32_t first_chunk;      // of the launch
+  int32_t first_chunk;      // Of the launch.
   uint32_t stream;
 };
 struct UpdateBatch {
-  UpdateArgs common;        // its tensor is nobody's
+  UpdateArgs common;        // The fields of its tensor are unused.
   int32_t tensors, chunks;
-  bool vectors;             // update_vectors, and the codes allow it
+  bool vectors;             // update_vectors, and the codes are aligned.
   UpdateTensor tensor[most_together];
 };
 static_assert(sizeof(UpdateBatch) <= 4096, "the arguments of a kernel");
 
-inline constexpr int64_t update_chunk = 16384;   // elements that a block takes at once: whole blocks of 8-bit states
+// Elements that a block takes at once: whole blocks of 8-bit states.
+inline constexpr int64_t update_chunk = 16384;
 
 inline void* rest_of(const UpdateArgs& args) {
   if (args.dtype == DType::f16) return args.master;
@@ -45,7 +47,8 @@ bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
          batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
 }
 
-// launch(tag, gradient, batch, blocks) for batches that cover a list, each with the instance of the kernel that it takes.
+// launch(tag, gradient, batch, blocks) for batches that cover a list, each with the matching instance of the
+// kernel.
 template <bool is_8bit, class Launcher>
 void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
   assert(list.count <= most_together);

@@ -161,7 +161,7 @@ MUTATIONS = [
      [("before.f[j] + as_stored(all.c, y.f[j])", "before.f[j] + y.f[j]")],
      EMULATED_TESTS, "Linear.RandomOddShapesHaveTheBitsOfNaiveChains"),
     ("gradients that take the place of what is still to be summed", "kernels/cuda/norm/qk_norm_gradient.cu",
-     [("      __syncthreads();   // all of dy has been read\n", "")],
+     [("      __syncthreads();   // All threads have read dy.\n", "")],
      EMULATED_TESTS, "QkNormGradient.*"),
     ("registers of a PTX instruction in the wrong order", "kernels/lanes/device.h",
      [("{%8,%9}, {%0,%1,%2,%3};\"\n                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n  else",

@@ -1,6 +1,7 @@
-// Conversions of the types in 16 bits: all 65,536 patterns to fp32, and back from numbers at and around everything that
-// rounds, on every path that a kernel has for it (16 lanes, single elements, packing of matrix products), against the
-// harness's own arithmetic. A NaN keeps its sign and the digits that fit, on every instruction set.
+// Conversions of the 16-bit types: all 65,536 patterns to fp32, and back from all numbers at and around every
+// rounding boundary, on every path of the kernels (16 lanes, single elements, packing of matrix products),
+// compared with the harness's own arithmetic. A NaN keeps its sign and the mantissa bits that fit, on every
+// instruction set.
 #include <limits>
 
 #include "tests/kernels/everywhere.h"
@@ -22,7 +23,7 @@ Buffer by_lanes(const Table& table, const Buffer& x, DType to) {
   run(table.dropout, DropoutArgs{1, x.count(), 0, 0, nullptr, x.const_matrix(), y.matrix()}, 1, 0);
   return y;
 }
-// Element by element: rows that are shorter than 16 lanes. x.count() is a multiple of 8.
+// Element by element: rows shorter than 16 lanes. x.count() is a multiple of 8.
 Buffer one_by_one(const Table& table, const Buffer& x, DType to) {
   Buffer y(to, x.count());
   std::vector<int32_t> rows(static_cast<size_t>(x.count() / 8));
@@ -58,13 +59,14 @@ TEST(Conversion, EveryPatternBecomesItsNumber) {
 }
 
 std::vector<float> numbers_to_round(DType dtype) {
-  // The finite patterns, and where infinity would lie if the exponents went on.
+  // The finite patterns, and the value that infinity would have if the exponents continued.
   const uint32_t infinite = dtype == DType::f16 ? 0x7c00 : 0x7f80;
   const double beyond = dtype == DType::f16 ? 65536 : 0x1p128;
   const auto number = dtype == DType::f16 ? float_of_f16 : float_of_bf16;
   std::vector<float> x;
   for (int sign : {1, -1}) {
-    // Every finite number, the middle to the next (where infinity begins is the last), and their neighbours.
+    // Every finite number, the middle to the next one (the last middle is where infinity begins), and its
+    // neighbours.
     for (uint32_t half = 0; half < infinite; ++half) {
       const double low = number(static_cast<uint16_t>(half));
       const double high = half + 1 == infinite ? beyond : number(static_cast<uint16_t>(half + 1));
@@ -77,9 +79,10 @@ std::vector<float> numbers_to_round(DType dtype) {
                           std::numeric_limits<float>::max(), std::numeric_limits<float>::min()})
       x.push_back(static_cast<float>(sign) * special);
   }
-  for (uint64_t u = 0; u <= 0xffffffffu; u += 4099) x.push_back(value(static_cast<uint32_t>(u)));   // NaNs among them
+  // NaNs among them.
+  for (uint64_t u = 0; u <= 0xffffffffu; u += 4099) x.push_back(value(static_cast<uint32_t>(u)));
   Random random(1);
-  for (int i = 0; i < 500000; ++i)   // random digits in the exponents of f16, and a few around
+  for (int i = 0; i < 500000; ++i)   // Random digits with the exponents of f16 and a few around them.
     x.push_back(value((static_cast<uint32_t>(random.bits()) & 0x807fffffu) |
                       static_cast<uint32_t>(random.between(100, 145)) << 23));
   while (x.size() % 8 != 0) x.push_back(0);
@@ -102,7 +105,7 @@ TEST(Conversion, RoundsToNearestWithTiesToEven) {
   }
 }
 
-// The reference's own anchor points, from the format's definition.
+// Anchor points of the reference itself, from the definition of the format.
 TEST(Conversion, ReferenceKnowsTheLandmarks) {
   const struct { float x; uint16_t half; } known[] = {
       {1.0f, 0x3c00}, {-2.0f, 0xc000}, {65504.0f, 0x7bff}, {65519.996f, 0x7bff}, {65520.0f, 0x7c00}, {0x1p-14f, 0x0400},
@@ -111,9 +114,10 @@ TEST(Conversion, ReferenceKnowsTheLandmarks) {
   for (const auto& point : known) EXPECT_EQ(f16_of(point.x), point.half) << point.x;
 }
 
-// Through each operand of a product with the identity, however it is packed. +0 replaces -0: chains start there.
+// Through each operand of a product with the identity, for each kind of packing. +0 replaces -0: chains start
+// from +0.
 TEST(Conversion, PackingKeepsEveryFiniteNumber) {
-  constexpr int64_t size = 248, rows = 256;   // 2 · 31 · 1024 numbers
+  constexpr int64_t size = 248, rows = 256;   // 2 · 31 · 1024 numbers.
   static_assert(size * rows == 63488);
   Buffer numbers(DType::f16, size * rows), identity(DType::f32, size * size);
   std::vector<float> expected, turned(static_cast<size_t>(size * rows));
@@ -140,7 +144,7 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
     };
     EXPECT_TRUE(same_bits(product(rows, numbers, identity, size, false), straight));
     EXPECT_TRUE(same_bits(product(size, identity, numbers, rows, false), transposed));
-    // As a weight of (inputs, features) that lies the other way round, the first square of them.
+    // The first square of them, as a transposed weight of (inputs, features).
     EXPECT_TRUE(same_bits(product(size, identity, numbers, size, true),
                           Buffer(DType::f32, std::span<const float>(expected).first(size * size))));
     return std::vector<Buffer>{};

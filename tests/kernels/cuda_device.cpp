@@ -1,4 +1,4 @@
-// The CUDA device's kernels, held against the scalar ones of the CPU; emulated() is the machine's.
+// The CUDA device's kernels, compared with the CPU's scalar ones. emulated() is defined by the machine.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +21,9 @@ bool has_warpgroups() {
   return has_warpgroup_kernels() && major == 9 && minor == 0;
 }
 
-// A vendor's library, from the first time on that somebody asks; none with STW_OWN_KERNELS in the environment, where a tool watches what
-// runs on the device and is to watch our kernels. Lives for ever: at the end of the process the runtime may be gone before it.
+// A vendor's library, created when it is first needed. Null with STW_OWN_KERNELS in the environment, which a
+// tool sets to observe our own kernels on the device. It is never destroyed: at the end of the process, the
+// runtime may already be gone.
 template <class Library>
 struct OnDemand {
   Library* one = nullptr;
@@ -46,7 +47,7 @@ std::string library_error() {
   return text;
 }
 
-// A launch that was refused is no error of those that ran.
+// A launch that was refused is not an error of the kernels that ran.
 void finish_kernels() {
   const cudaError_t launched = cudaGetLastError(), ran = cudaDeviceSynchronize();
   ASSERT_EQ(launched, cudaSuccess) << "a kernel did not start: " << cudaGetErrorString(launched);

@@ -1,4 +1,4 @@
-// Whose kernels a test program judges: the bodies of the tests are compiled once, and a program links cpu_device.cpp, or
+// The kernels under test. The bodies of the tests are compiled once; a program links cpu_device.cpp, or
 // cuda_device.cpp with the emulated machine (tests/simt) or a real one (tests/gpu).
 #pragma once
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace stw::kernels::test {
 
 struct NamedTable { const char* name; const Table* table; };
 
-// All that compute the same bits here. The CPU's scalar one comes first; of a program for CUDA the last is the device's.
+// All tables that compute the same bits here. The CPU's scalar table comes first; in a program for CUDA, the
+// device's table comes last.
 std::vector<NamedTable> tables();
 
-// Kernels run on the emulated machine: too slow for large shapes.
+// Kernels run on the emulated machine, which is too slow for large shapes.
 bool emulated();
 
-// Scratch memory in bytes of a kernel that is the CUDA device's, called with `args`; of others `otherwise`.
+// Scratch memory in bytes of a CUDA kernel called with `args`; for other tables `otherwise`.
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
-// Whether ProductKernels::warpgroup runs here, where it is something of its own.
+// Whether ProductKernels::warpgroup runs here, with kernels of its own.
 bool has_warpgroups();
 // Our own kernels for tensor cores.
 inline std::vector<ProductKernels> tensor_kernels() {
@@ -29,12 +30,12 @@ inline std::vector<ProductKernels> tensor_kernels() {
   return {ProductKernels::tensor};
 }
 
-// For kernels that ask the vendor's library for products; null where there is none.
+// For kernels that use the vendor's library for products; null if there is no library.
 const ProductLibrary* product_library();
 const AttentionLibrary* attention_library();
-std::string library_error();   // what went wrong there since the last call; empty: nothing
+std::string library_error();   // Errors of the library since the last call; empty: no error.
 
-// Until all kernels that were begun have ended.
+// Waits until all launched kernels have ended.
 void finish_kernels();
 
 }  // namespace stw::kernels::test

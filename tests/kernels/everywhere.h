@@ -1,10 +1,11 @@
-// Contract E4 for a test: runs the same call on every table and for several numbers of threads, and demands one result.
+// Contract E4 for a test: runs the same call on every table and with several numbers of threads. Results must
+// be the same.
 #pragma once
 #include "tests/kernels/harness.h"
 
 namespace stw::kernels::test {
 
-// call(table, threads) returns the outputs as Buffers; the first result comes back.
+// call(table, threads) returns the outputs as Buffers. Returns the first result.
 template <class Call>
 std::vector<Buffer> everywhere(const Call& call) {
   std::vector<Buffer> first;

@@ -1,5 +1,5 @@
-// What every kernel test shares: threads, guarded workspaces, deterministic random data,
-// comparisons. Nothing here knows any kernel.
+// Shared by all kernel tests: threads, guarded workspaces, deterministic random data, comparisons.
+// Independent of any kernel.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@
 
 namespace stw::kernels::test {
 
-// A blocking pool: the caller is thread 0, the others wait on a condition variable. Threads take the next free index,
-// so that the assignment differs from run to run.
+// A blocking pool: the caller is thread 0, the others wait on a condition variable. Threads take the next
+// free index, so the assignment differs from run to run.
 class Threads {
  public:
   explicit Threads(int count) : parallel_{this, count, &Threads::run_tasks} {
@@ -88,11 +88,11 @@ class Threads {
   std::vector<std::thread> pool_;
 };
 
-// A list of one.
+// A list of one entry.
 template <class Args>
 List<Args> just(const Args& args) { return {&args, 1}; }
 
-// What a vendor's library does to a process, and the time it takes to load, concerns those tests alone that ask for it.
+// Loading a vendor's library takes time and affects the process. Only tests that ask for the library load it.
 template <class Args>
 bool asks_for_library([[maybe_unused]] const Args& args) {
   if constexpr (requires { args.products; }) return may_use_library(args.products);
@@ -105,7 +105,8 @@ Launch launch_of(const Args& args, const Threads& pool, void* workspace, uint64_
   return {pool.parallel(), workspace, bytes, nullptr, asks && !attends ? product_library() : nullptr, asks && attends ? attention_library() : nullptr};
 }
 
-// Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing behind it changed.
+// Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing after it
+// has changed.
 template <class Args>
 void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads, uint64_t workspace_bytes) {
   constexpr uint64_t guard = 256;
@@ -140,10 +141,10 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  int64_t between(int64_t low, int64_t high) {  // both inclusive
+  int64_t between(int64_t low, int64_t high) {  // Both inclusive.
     return low + static_cast<int64_t>(bits() % static_cast<uint64_t>(high - low + 1));
   }
-  double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // in (0, 1)
+  double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // In (0, 1).
   double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform()); }
 
  private:
@@ -156,7 +157,7 @@ inline std::vector<float> normals(Random& random, int64_t count, double deviatio
   return values;
 }
 
-// bf16: nearest, ties to even (an own copy: a judge does not ask the judged).
+// bf16: to nearest, ties to even. Independent of the code under test.
 inline uint16_t bf16_of(float value) {
   uint32_t u;
   std::memcpy(&u, &value, 4);
@@ -171,7 +172,8 @@ inline float float_of_bf16(uint16_t half) {
   return value;
 }
 
-// f16: counts units of the number's binade (of 2^-24 below 2^-14), ties to even; what counts to 65520 is infinite.
+// f16: counts units of the number's binade (2^-24 below 2^-14), ties to even. A count of 65520 or more is
+// infinite.
 inline uint16_t f16_of(float value) {
   uint32_t u;
   std::memcpy(&u, &value, 4);
@@ -197,10 +199,10 @@ inline const char* name_of(DType dtype) {
   return dtype == DType::f32 ? "f32" : dtype == DType::bf16 ? "bf16" : "f16";
 }
 
-// 1e-5, relative to the largest, or what an output in 16 bits can hold.
+// 1e-5, relative to the largest value, or the precision of a 16-bit output.
 inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 1e-2 : 1e-3; }
 
-// Storage of any type behind the `void*` of the kernels' arguments.
+// Storage of any type for the `void*` of the kernels' arguments.
 class Buffer {
  public:
   Buffer() = default;
@@ -228,7 +230,7 @@ class Buffer {
     std::memcpy(&value, bytes_.data() + 4 * i, 4);
     return value;
   }
-  void set(int64_t i, float value) {  // rounds to the storage type
+  void set(int64_t i, float value) {  // Rounds to the storage type.
     if (dtype_ == DType::f32) {
       std::memcpy(bytes_.data() + 4 * i, &value, 4);
     } else {
@@ -248,7 +250,8 @@ class Buffer {
   std::vector<unsigned char> bytes_;
 };
 
-// The same rows further apart, with past(column) behind them; and what has become of the rows and of what lies behind them.
+// Spreads rows further apart, with past(column) after each; and collects the rows and the elements after
+// them.
 template <class Past>
 Buffer spread(const Buffer& rows, int64_t columns, int64_t stride, const Past& past) {
   Buffer apart(rows.dtype(), rows.count() / columns * stride);
@@ -262,7 +265,7 @@ inline Buffer columns_of(const Buffer& apart, int64_t first, int64_t end, int64_
   return rows;
 }
 
-// max|value - reference| / max|reference|; infinite where a value is not finite.
+// max|value - reference| / max|reference|; infinite if a value is not finite.
 template <class Value>
 double relative_error(std::span<const Value> values, std::span<const double> reference) {
   if (values.size() != reference.size()) return INFINITY;

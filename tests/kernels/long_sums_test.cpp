@@ -1,5 +1,5 @@
-// Sums over many tokens or a large vocabulary are about as close to the exact ones as PyTorch's (tests/golden/long_sums.py):
-// within four times its error, which a single chain of as many terms exceeds.
+// Sums over many tokens or a large vocabulary are about as close to the exact sums as PyTorch's
+// (tests/golden/long_sums.py): within four times its error. A single chain of as many terms exceeds that.
 #include "tests/golden/long_sums.h"
 #include "tests/kernels/everywhere.h"
 
@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t inputs = 24, features = 16, rows_per_sample = 1024;
 constexpr double factor = 4;
 
-// The emulated machine is slow: the shorter sums alone.
+// The emulated machine is slow: only the shorter sums.
 template <class Check>
 void for_terms(std::span<const PyTorchError> errors, const Check& check) {
   for (const PyTorchError& e : errors) {
@@ -19,7 +19,7 @@ void for_terms(std::span<const PyTorchError> errors, const Check& check) {
   }
 }
 
-// The error also goes to the test's report (--gtest_output=json:FILE), in billionths.
+// The error also goes into the test's report (--gtest_output=json:FILE), in billionths.
 void expect_within(double bound, const std::vector<float>& found, const std::vector<double>& exact, int64_t terms) {
   const double error = relative_error(found, exact);
   testing::Test::RecordProperty("error_of_" + std::to_string(terms), static_cast<int>(error * 1e9));
@@ -151,7 +151,7 @@ TEST(LongSums, OfTableGradients) {
   });
 }
 
-// A few rows of logits, their losses and the gradients of these.
+// A few rows of logits, their losses and the gradients of the losses.
 struct Logits {
   static constexpr int64_t rows = 4;
   int64_t vocabulary;
@@ -189,7 +189,7 @@ TEST(LongSums, OfLosses) {
   });
 }
 
-// What comes of the losses behind the head, over as many features as there are tokens.
+// Gradients of the head from these losses, over as many features as there are tokens.
 TEST(LongSums, OfTheHeadsInputGradients) {
   for_terms(of_head_gradient, [](int64_t vocabulary, double bound) {
     const Logits logits(vocabulary, 7);
@@ -207,7 +207,7 @@ TEST(LongSums, OfTheHeadsInputGradients) {
           single[at] = std::fmaf(a, b, single[at]);
         }
     EXPECT_GT(relative_error(single, exact), bound);
-    // Few rows, which are added up in another order of memory, and more.
+    // Few rows, which are added up in another memory order, and more rows.
     for (const int64_t rows : {Logits::rows, 2 * Logits::rows}) {
       std::vector<float> dys = dy;
       if (rows > Logits::rows) dys.insert(dys.end(), dy.begin(), dy.end());

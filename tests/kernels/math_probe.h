@@ -1,5 +1,5 @@
-// The functions of math.h and philox.h of one instruction set, for math_test: math_probe.cpp is compiled once per
-// instruction set with the flags of the kernels.
+// The functions of math.h and philox.h of one instruction set, for math_test. math_probe.cpp is compiled once
+// for each instruction set, with the flags of the kernels.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace stw::kernels::test {
 
 struct MathProbe {
-  void (*exp)(const float* x, float* y, int64_t count);   // count: a multiple of 16
+  void (*exp)(const float* x, float* y, int64_t count);   // count: a multiple of 16.
   void (*log)(const float* x, float* y, int64_t count);
   void (*tanh)(const float* x, float* y, int64_t count);
   void (*erf)(const float* x, float* y, int64_t count);

@@ -1,5 +1,6 @@
-// exp, log, tanh and erf against long double, in units in the last place; the same bits on every instruction set;
-// Philox against the known answers of its authors' library (Random123, kat_vectors).
+// exp, log, tanh and erf compared with long double, in units in the last place. Bits must be the same on
+// every instruction set. Philox is compared with the known answers of its authors' library (Random123,
+// kat_vectors).
 #include <algorithm>
 #include <string>
 
@@ -42,7 +43,8 @@ using One = float (*MathProbe::*)(float);
 uint32_t bits(float x) { uint32_t u; std::memcpy(&u, &x, 4); return u; }
 float value(uint32_t u) { float x; std::memcpy(&x, &u, 4); return x; }
 
-// Every 1009th bit pattern, so all exponents, both signs, infinities and NaNs; then random values of usual size.
+// Every 1009th bit pattern, so all exponents, both signs, infinities and NaNs; then random values of usual
+// size.
 std::vector<float> arguments() {
   std::vector<float> x;
   for (uint64_t u = 0; u <= 0xffffffffu; u += 1009) x.push_back(value(static_cast<uint32_t>(u)));
@@ -136,7 +138,7 @@ TEST(Philox, ManyFactorsAreTheFactorsOneByOne) {
   Random random(3);
   for (const MathProbe* probe : probes())
     for (int round = 0; round < 250; ++round) {
-      // Also where the number of a block outgrows 32 bits.
+      // Also when the number of a block exceeds 32 bits.
       const int64_t first = random.between(0, 5000) + (round < 200 ? 0 : (int64_t{4} << 32) * random.between(1, 3) - 2500), count = random.between(1, 150);
       const float p = static_cast<float>(random.uniform());
       std::vector<float> factors(static_cast<size_t>((count + 31) / 32 * 32 + 32));

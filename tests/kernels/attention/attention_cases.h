@@ -1,4 +1,4 @@
-// What the tests of attention share: shapes, calls, and a naive reference in double precision.
+// Shared by the tests of attention: shapes, calls, and a naive reference in double precision.
 #pragma once
 #include <algorithm>
 
@@ -12,7 +12,7 @@ struct AttentionShape {
   bool causal;
   float dropout;
   DType dtype;
-  std::vector<int32_t> position_ids = {};   // none: null
+  std::vector<int32_t> position_ids = {};   // Empty: null.
   ProductKernels products = ProductKernels::chain;
   int64_t window = 0;
   bool alibi = false;
@@ -22,12 +22,12 @@ struct AttentionShape {
   int64_t document_start(int64_t sample, int64_t row) const {
     return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
   }
-  // The rule from its definition.
+  // The rule, from its definition.
   bool sees(int64_t sample, int64_t row, int64_t key) const {
     return document_start(sample, row) == document_start(sample, key) && (!causal || key <= row) && (window == 0 || std::abs(row - key) < window);
   }
-  // As Press et al. and transformers have them: powers of 2^(-8/m) for the largest power of two m of heads, and every other power of the
-  // root of that for the rest.
+  // As in Press et al. and transformers: powers of 2^(-8/m), where m is the largest power of two that does
+  // not exceed the number of heads, and for the remaining heads every other power of the root of that.
   double slope(int64_t head) const {
     int64_t m = 1;
     while (2 * m <= query_heads) m *= 2;
@@ -62,7 +62,7 @@ inline StepState step_state() {
 }
 inline constexpr uint32_t stream = 21;
 
-// Philox4x32-10 once more, as the paper has it: the mask is judged by a copy of its own.
+// A second Philox4x32-10, from the paper: the mask is checked by independent code.
 inline double dropout_factor(const AttentionShape& s, const StepState& state, int64_t sample, uint64_t element) {
   uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample), stream,
                    static_cast<uint32_t>(state.step)};
@@ -79,7 +79,7 @@ inline double dropout_factor(const AttentionShape& s, const StepState& state, in
 
 struct Reference { std::vector<double> out, lse, dqkv; };
 
-// Everything from its definition; dqkv only where there is a dout.
+// Everything from its definition; dqkv only with a dout.
 inline Reference reference(const AttentionShape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
   const StepState state = step_state();
   const int64_t rows = s.rows, dim = s.head_dim, group = s.query_heads / s.kv_heads;
@@ -142,7 +142,7 @@ inline bool same(const Outcome& a, const Outcome& b) {
   return same_bits(a.out, b.out) && same_bits(a.dqkv, b.dqkv) && same_bits(a.lse, b.lse);
 }
 
-// `first_sample` counts from the state's own.
+// `first_sample` is added to the state's own.
 inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer& qkv, const Buffer& dout, int threads,
                 int64_t first_sample = 0) {
   StepState state = step_state();
@@ -208,7 +208,7 @@ inline AttentionShape with_alibi(AttentionShape s) {
   s.alibi = true;
   return s;
 }
-// The position ids of documents that follow each other; where a sample ends, so does a document.
+// The position ids of consecutive documents. A document ends at the end of its sample.
 inline std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
   std::vector<int32_t> ids;
   for (int64_t length : lengths)

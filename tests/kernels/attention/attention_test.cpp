@@ -1,12 +1,14 @@
-// Attention, its gradient and cached attention: against a naive reference in double precision, whose gradient is itself
-// held against finite differences; the same bits on every instruction set, number of threads and split of the batch.
-// Samples are one document, or several that do not see each other.
+// Attention, its gradient and cached attention. They are compared with a naive reference in double precision,
+// whose gradient is compared with finite differences. Bits must be the same on every instruction set, for
+// every number of threads and every split of the batch. A sample is one document, or several that do not see
+// each other.
 #include "tests/kernels/attention/attention_cases.h"
 
 namespace stw::kernels::test::attention_test {
 namespace {
 
-// The emulated machine is slow, and instrumented code: there fewer rounds, and every kind of shape with one type of storage only.
+// The emulated machine and instrumented code are slow: they run fewer rounds, and each kind of shape with one
+// storage type only.
 #if defined(STW_SANITIZED)
 bool slow() { return true; }
 #else
@@ -25,7 +27,7 @@ void check(const AttentionShape& s, uint64_t seed) {
   const Outcome first = compute(*tables()[0].table, s, qkv, dout, 1);
   EXPECT_LE(relative_error(first.out.floats(), wanted.out), limit);
   EXPECT_LE(relative_error(first.lse, wanted.lse), 1e-5);
-  if (s.rows > 1) {  // a row that sees itself alone has dQ = dK = 0, up to rounding
+  if (s.rows > 1) {  // A row that sees only itself has dQ = dK = 0, up to rounding.
     for (int part = 0; part < 3; ++part) {
       std::vector<float> got;
       std::vector<double> want;
@@ -39,8 +41,8 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
   for (const NamedTable& named : tables())
     for (int threads : {1, 2, 3, 5}) {
-      if (named.table == tables()[0].table && threads != 3) continue;  // slow, and the same source
-      if (std::string(named.name) == "CUDA" && threads != 1) continue;       // it has threads of its own
+      if (named.table == tables()[0].table && threads != 3) continue;  // Slow, and the same source.
+      if (std::string(named.name) == "CUDA" && threads != 1) continue;       // It has its own threads.
       EXPECT_TRUE(same(compute(*named.table, s, qkv, dout, threads), first)) << named.name << " " << threads;
     }
   AttentionShape one = s;
@@ -106,7 +108,7 @@ TEST(Attention, AgreesOnRandomShapes) {
   }
 }
 
-// Scores that exceed the exponential's range; a maximum that grows from block to block.
+// Scores beyond the range of the exponential; a maximum that grows from block to block.
 TEST(Attention, SurvivesLargeScores) {
   const AttentionShape s = {1, 200, 1, 1, 8, true, 0, DType::f32};
   Random random(5);
@@ -126,13 +128,13 @@ TEST(Attention, SurvivesLargeScores) {
   }
 }
 
-const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};   // 325 rows
+const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};   // 325 rows.
 
 TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
-  std::vector<int64_t> samples = mixed_lengths;                       // one of mixed documents,
+  std::vector<int64_t> samples = mixed_lengths;                       // One sample of mixed documents,
   samples.insert(samples.end(), mixed_lengths.rbegin(), mixed_lengths.rend());
-  samples.push_back(325);                                             // one that is a document,
-  samples.insert(samples.end(), 325, 1);                              // one of single tokens
+  samples.push_back(325);                                             // one that is a single document,
+  samples.insert(samples.end(), 325, 1);                              // one of single tokens.
   uint64_t seed = 300;
   for (DType dtype : all_dtypes) {
     const AttentionShape shapes[] = {{4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)},
@@ -177,7 +179,7 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
     }
 }
 
-// A token alone sees nothing but itself: the output is its value, and nothing moves its query and key.
+// A token alone sees only itself: the output is its value, and the gradients of its query and key are 0.
 TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
   const AttentionShape alone = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
   const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32}), by_both = within(1, {1, 200, 2, 2, 16, false, 0, DType::f32});
@@ -234,7 +236,7 @@ TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
   }
 }
 
-// What the other documents hold, be it no number, changes no bit of a document.
+// The contents of other documents, even NaN, change no bit of a document.
 void check_documents_apart(AttentionShape s, const std::vector<int64_t>& lengths) {
   s.position_ids = position_ids_of(lengths);
   const float strange[] = {NAN, INFINITY, -INFINITY, 3e4f};
@@ -270,7 +272,8 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
   }
 }
 
-// Windows shorter and longer than blocks of keys, of queries and of what a task has, that begin at all places of them.
+// Windows shorter and longer than the blocks of keys, of queries and of a task, beginning at all places in
+// them.
 TEST(AttentionOfWindows, AgreesWithDoublePrecision) {
   uint64_t seed = 400;
   for (DType dtype : all_dtypes) {
@@ -309,7 +312,8 @@ TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
   }
 }
 
-// Rows that see keys before and after them: whole samples, windows on both sides, documents, padding at the end, in any combination.
+// Rows that see keys before and after them: whole samples, windows on both sides, documents, padding at the
+// end, in any combination.
 TEST(AttentionOfBothSides, AgreesWithDoublePrecision) {
   uint64_t seed = 600;
   for (DType dtype : all_dtypes) {
@@ -370,11 +374,11 @@ TEST(Alibi, HasThePublishedSlopes) {
   for (int64_t head = 0; head < 6; ++head) EXPECT_EQ(s.slope(head), six[static_cast<size_t>(head)]);
 }
 
-// Where all products are 0 the second row's log of the sum of exponentials is log(1 + exp(-slope)).
+// If all products are 0, the second row's log of the sum of exponentials is log(1 + exp(-slope)).
 TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
   for (int heads : {1, 2, 3, 5, 8, 12, 16, 71, 112}) {
     const AttentionShape s = with_alibi({1, 2, heads, heads, 2, true, 0, DType::f32});
-    Buffer qkv(s.dtype, s.rows * s.width()), dout(s.dtype, s.rows * s.out_width());   // all scores 0
+    Buffer qkv(s.dtype, s.rows * s.width()), dout(s.dtype, s.rows * s.out_width());   // All scores are 0.
     for (const NamedTable& named : tables()) {
       const Outcome got = compute(*named.table, s, qkv, dout, 1);
       for (int64_t head = 0; head < heads; ++head)
@@ -394,7 +398,8 @@ TEST(Alibi, AgreesWithDoublePrecision) {
   }
 }
 
-// The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
+// The whole sequence at once, and the same sequence in steps of several sizes over a cache, give the same
+// bits.
 void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   Random random(31);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width(), 1.5);

@@ -1,5 +1,6 @@
-// Attention on the tensor cores of a device, or of the emulated machine: against the reference in double precision; rows that do not depend
-// on other samples or on the order of threads; and the CPU's bits where the tensor cores do not take the shape.
+// Attention on the tensor cores of a device or of the emulated machine. It is compared with the reference in
+// double precision. Rows must not depend on other samples or on the order of threads. Shapes that the tensor
+// cores do not support must have the CPU's bits.
 #include "tests/kernels/attention/attention_cases.h"
 
 namespace stw::kernels::test::tensor_attention_test {
@@ -22,10 +23,10 @@ void check(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
   const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
   const Outcome got = compute_on_device(s, in);
-  const double limit = tolerance(s.dtype);   // of one rounding to 16 bits, and P and dS are rounded as well
+  const double limit = tolerance(s.dtype);   // For one rounding to 16 bits; P and dS are rounded too.
   EXPECT_LE(relative_error(got.out.floats(), wanted.out), limit);
   EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
-  for (int part = 0; part < 3 && s.rows > 1; ++part) {   // dQ, dK, dV
+  for (int part = 0; part < 3 && s.rows > 1; ++part) {   // dQ, dK, dV.
     std::vector<float> values;
     std::vector<double> want;
     const int64_t begin = part == 0 ? 0 : (s.query_heads + (part - 1) * s.kv_heads) * s.head_dim;
@@ -46,7 +47,7 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
 }
 
-// By all of our kernels that have something of their own for the shape.
+// By all of our kernels that treat the shape in their own way.
 std::vector<AttentionShape> in_all_ways(const AttentionShape& s) {
   std::vector<AttentionShape> ways;
   for (const ProductKernels products : tensor_kernels())
@@ -57,7 +58,7 @@ void check_in_all_ways(const AttentionShape& s, uint64_t seed) {
   for (const AttentionShape& way : in_all_ways(s)) check(way, seed);
 }
 
-// In one part; in parts of samples, the last of which is smaller; in parts of the heads of a sample.
+// In one part; in parts of samples, the last one smaller; in parts of the heads of a sample.
 TEST(LibraryAttention, AgreesWithDoublePrecision) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   uint64_t seed = 900;
@@ -70,10 +71,12 @@ TEST(LibraryAttention, AgreesWithDoublePrecision) {
       check(by_library({2, 5, 520, 130, 8, causal, 0, dtype}), seed++);
     }
   check(by_library({3, 1, 2, 1, 128, true, 0, DType::bf16}), seed++);
-  check(by_library({20, 5, 14, 2, 8, true, 0, DType::bf16}), seed++);   // the second part's sums begin at an odd multiple of 8 bytes
+  // The second part's sums begin at an odd multiple of 8 bytes.
+  check(by_library({20, 5, 14, 2, 8, true, 0, DType::bf16}), seed++);
 }
 
-// Dropout, documents, windows, biases, sizes and types that are not the library's have the bits of our own kernels.
+// Dropout, documents, windows, biases, sizes and types that the library does not support have the bits of our
+// own kernels.
 TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
@@ -90,7 +93,7 @@ TEST(TensorAttention, AgreesWithDoublePrecision) {
     for (DType dtype : {DType::bf16, DType::f16}) {
       const AttentionShape shapes[] = {{1, 200, 2, 2, 64, causal, 0, dtype},   {2, 64, 2, 1, 128, causal, 0, dtype}, {2, 65, 4, 2, 80, causal, 0, dtype},
                               {1, 129, 3, 1, 32, causal, 0.2f, dtype}, {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
-      for (int kind = 0; kind < 6; ++kind, ++seed)   // each once with either type
+      for (int kind = 0; kind < 6; ++kind, ++seed)   // Each once with either type.
         if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check_in_all_ways(shapes[kind], seed);
     }
 }
@@ -103,7 +106,8 @@ TEST(TensorAttention, AgreesAcrossBlocks) {
   check_in_all_ways({1, 130, 1, 1, 128, false, 0.2f, DType::f16}, 723);
 }
 
-// Which probabilities are dropped is the CPU's choice, found block by block where rows are multiples of four, else one by one.
+// The CPU decides which probabilities are dropped. Kernels find them block by block if rows are multiples of
+// four, else one by one.
 TEST(TensorAttention, DropsWhatTheReferenceDrops) {
   uint64_t seed = 760;
   for (bool causal : {true, false})
@@ -138,7 +142,7 @@ TEST(TensorAttention, AgreesOnRandomShapes) {
   }
 }
 
-const std::vector<int64_t> lengths = {1, 2, 61, 64, 65, 3, 20};   // 216 rows
+const std::vector<int64_t> lengths = {1, 2, 61, 64, 65, 3, 20};   // 216 rows.
 
 TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
   std::vector<int64_t> two = lengths;
@@ -146,11 +150,13 @@ TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
   check(on_tensor_cores({2, 216, 2, 1, 24, true, 0, DType::bf16, position_ids_of(two)}), 800);
   check_in_all_ways({1, 216, 2, 2, 64, true, 0.2f, DType::f16, position_ids_of(lengths)}, 801);
   check_in_all_ways({1, 216, 1, 1, 128, true, 0, DType::bf16, position_ids_of(lengths)}, 803);
-  check_in_all_ways({1, 200, 1, 1, 64, true, 0, DType::bf16, position_ids_of({2, 198})}, 804);   // a block of keys ends behind the first row of a warp
+  // A block of keys ends after the first row of a warp.
+  check_in_all_ways({1, 200, 1, 1, 64, true, 0, DType::bf16, position_ids_of({2, 198})}, 804);
   check(on_tensor_cores({1, 150, 4, 2, 16, true, 0, DType::f16, position_ids_of({150})}), 802);
 }
 
-// Rows that see keys before and after them, with windows, documents and padding at the end in any combination.
+// Rows that see keys before and after them, with windows, documents and padding at the end in any
+// combination.
 TEST(TensorAttention, AgreesOnBothSides) {
   check_in_all_ways({1, 216, 2, 1, 64, false, 0.2f, DType::bf16, position_ids_of(lengths)}, 810);
   check_in_all_ways({1, 216, 1, 1, 128, false, 0, DType::f16, position_ids_of(lengths)}, 811);
@@ -184,7 +190,7 @@ TEST(TensorAttention, AgreesWithAlibi) {
   check(on_tensor_cores(with_alibi({2, 130, 5, 5, 40, true, 0, DType::f16})), 844);
 }
 
-// What the other documents hold, be it no number, changes no bit of a document; alone it has the same outputs.
+// The contents of other documents, even NaN, change no bit of a document. Alone, it has the same outputs.
 void expect_documents_apart(const AttentionShape& s) {
   SCOPED_TRACE(testing::Message() << s);
   const AttentionInputs in = inputs(s, 12);
@@ -214,15 +220,15 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
   expect_documents_apart(on_tensor_cores(within(20, {1, 216, 1, 1, 16, false, 0, DType::bf16, position_ids_of(lengths)})));
 }
 
-// What comes behind a row changes no bit of its output or of its query's gradient, and queries in front of a key none of its gradients;
-// wherever the blocks of either end.
+// Later rows change no bit of a row's output or of its query's gradient, and queries before a key change none
+// of the key's gradients, wherever blocks of either end.
 TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
   for (const std::vector<int64_t>& documents : {std::vector<int64_t>{2, 141}, {14, 129}})
     for (const AttentionShape& s : in_all_ways({1, 143, 1, 1, 64, true, 0, DType::bf16, position_ids_of(documents)})) {
       const AttentionInputs in = inputs(s, 14);
       const Outcome before = compute_on_device(s, in);
       const int64_t width = s.out_width();
-      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {   // of dQ, dK, dV
+      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {   // Of dQ, dK, dV.
         std::vector<float> numbers;
         for (int64_t row = first; row < end; ++row)
           for (int64_t i = 0; i < width; ++i) numbers.push_back(o.dqkv.get(row * s.width() + part * width + i));
@@ -240,7 +246,8 @@ TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
     }
 }
 
-// A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
+// A sample of one token: the output is its value, whose gradient is the output's; query and key have zero
+// gradients.
 TEST(TensorAttention, SingleTokensPassTheirValues) {
   for (int head_dim : {16, 64})
     for (const AttentionShape& s : in_all_ways({70, 1, 2, 2, head_dim, true, 0, DType::bf16})) {
@@ -257,7 +264,7 @@ TEST(TensorAttention, SingleTokensPassTheirValues) {
     }
 }
 
-// Scores that exceed the exponential's range; a maximum that grows from block to block.
+// Scores beyond the range of the exponential; a maximum that grows from block to block.
 TEST(TensorAttention, SurvivesLargeScores) {
   for (int head_dim : {16, 64})
     for (const AttentionShape& s : in_all_ways({1, 200, 1, 1, head_dim, true, 0, DType::bf16})) {
@@ -286,7 +293,7 @@ TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
     for (const ProductKernels products : tensor_kernels()) EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), wanted)) << s;
   }
   if (!has_warpgroups()) return;
-  for (int head_dim : {8, 32, 64, 96, 128}) {   // of which warpgroups take two, with bits of their own
+  for (int head_dim : {8, 32, 64, 96, 128}) {   // Warpgroups take two of these, with bits of their own.
     const AttentionShape s = {1, 70, 2, 1, head_dim, true, 0, DType::bf16};
     const AttentionInputs in = inputs(s, 13);
     EXPECT_EQ(same(compute_on_device(on_tensor_cores(s, ProductKernels::warpgroup), in), compute_on_device(on_tensor_cores(s), in)), head_dim != 64 && head_dim != 128) << s;

@@ -1,4 +1,5 @@
-// Add, scale, GELU, SwiGLU, dropout, rotary positions and fill against fp64; gradients against finite differences of it.
+// Add, scale, GELU, SwiGLU, dropout, rotary positions and fill, compared with fp64; gradients compared with
+// finite differences of it.
 #include <array>
 #include <functional>
 #include <limits>
@@ -30,7 +31,7 @@ TEST(Add, SumsInPlaceOrNot) {
   }
 }
 
-// One product in fp32, rounded to the type of y: also to subnormal numbers, to zero and to infinity.
+// One product in fp32, rounded to the type of y, also to subnormal numbers, to zero and to infinity.
 TEST(Scale, MultipliesInPlaceOrNot) {
   Random random(7);
   int round = 0;
@@ -62,7 +63,7 @@ double gelu_of(Activation activation, double x) {
 }
 double slope(const std::function<double(double)>& f, double x) { return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5; }
 double gelu_slope(Activation activation, double x) {
-  if (activation == Activation::relu) return x > 0;   // which has a corner
+  if (activation == Activation::relu) return x > 0;   // It has a kink.
   return slope([&](double v) { return gelu_of(activation, v); }, x);
 }
 
@@ -167,7 +168,7 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   }
 }
 
-// The generator a second time, from the paper: word `element % 4` of a block.
+// A second generator, from the paper: word `element % 4` of a block.
 uint32_t philox_word(uint64_t seed, uint32_t element, uint32_t sample, uint32_t stream, uint32_t step) {
   uint32_t c[4] = {element / 4, sample, stream, step};
   uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
@@ -240,7 +241,8 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
     const int heads = static_cast<int>(random.between(1, 6)), kv = static_cast<int>(random.between(1, heads));
     const int head_dim = 2 * static_cast<int>(random.between(1, 70));
     const int64_t rows_per_sample = random.between(1, 20), rows = rows_per_sample * random.between(1, 3);
-    const int turned = round < 9 ? head_dim : 2 * static_cast<int>(random.between(1, head_dim / 2));   // some of a head, or all
+    // Some elements of a head, or all.
+    const int turned = round < 9 ? head_dim : 2 * static_cast<int>(random.between(1, head_dim / 2));
     const int64_t half = turned / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
     const DType dtype = dtype_of(round / 3);
     StepState state{};
@@ -253,7 +255,7 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
         cosine.push_back(static_cast<float>(std::cos(angle)));
         sine.push_back(static_cast<float>(std::sin(angle)));
       }
-    std::vector<int32_t> position_ids;   // of every other round; they hold whatever the state
+    std::vector<int32_t> position_ids;   // In every other round. They apply whatever the state.
     for (int64_t row = 0; row < rows && round % 2 == 1; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, rows_per_sample + 6)));
     const Buffer x = Buffer::normal(dtype, random, rows * width);

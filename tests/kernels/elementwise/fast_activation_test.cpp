@@ -1,5 +1,6 @@
-// GELU and SwiGLU of every number in 16 bits, by the portable formulas and by a device's own (GeluArgs::fast, SwigluArgs::fast): the
-// CPU's bits in the one case, and in both far nearer to double precision than 16 bits can tell.
+// GELU and SwiGLU of every 16-bit number, by the portable formulas and by a device's own (GeluArgs::fast,
+// SwigluArgs::fast). The portable ones have the CPU's bits. Both are far closer to double precision than 16
+// bits can show.
 #include <algorithm>
 #include <functional>
 
@@ -11,7 +12,8 @@ namespace {
 constexpr int64_t patterns = 65536;
 constexpr DType halves[] = {DType::bf16, DType::f16};
 
-// `rows` times all patterns, by twos beside each other where `others` are given: then the patterns, and one of the others, in a row.
+// `rows` copies of all patterns. With `others`, rows have two halves: all patterns, then one number of
+// `others` repeated.
 Buffer all_numbers(DType dtype, std::span<const float> others = {}) {
   Buffer x(dtype, others.empty() ? patterns : static_cast<int64_t>(others.size()) * 2 * patterns);
   for (size_t row = 0; row < std::max<size_t>(1, others.size()); ++row)
@@ -24,13 +26,13 @@ Buffer all_numbers(DType dtype, std::span<const float> others = {}) {
   return x;
 }
 
-// σ(x), 1 - σ(x), each with all its digits.
+// σ(x) and 1 - σ(x), each to full precision.
 struct Sigmoid { double s, rest; };
 Sigmoid sigmoid_of(double x) {
   const double e = std::exp(-std::fabs(x)), large = 1 / (1 + e), small = e / (1 + e);
   return x < 0 ? Sigmoid{small, large} : Sigmoid{large, small};
 }
-constexpr double linear = 1.595769121605730711759, cubic = 0.044715 * linear;   // √(8/π)
+constexpr double linear = 1.595769121605730711759, cubic = 0.044715 * linear;   // √(8/π).
 constexpr double gelu_slope_zero = -0.75179, silu_slope_zero = -1.27846, no_zero = NAN;
 double gelu_of(double x) { return x * sigmoid_of(x * (linear + cubic * x * x)).s; }
 double gelu_slope(double x) {
@@ -40,8 +42,8 @@ double gelu_slope(double x) {
 double silu_of(double x) { return x * sigmoid_of(x).s; }
 double silu_slope(double x) { return sigmoid_of(x).s * (1 + x * sigmoid_of(x).rest); }
 
-// The largest error of what is computed of finite numbers, as a part of the exact result; beside a zero of the function, where the
-// result is what two numbers of nearly one size leave, as a part of 2^-8.
+// The largest error over finite numbers, relative to the exact result. Near a zero of the function, where the
+// result is the difference of two almost equal numbers, it is relative to 2^-8.
 double worst_error(const Buffer& x, const Buffer& y, double zero, const std::function<double(int64_t)>& exact) {
   double worst = 0;
   for (int64_t i = 0; i < y.count(); ++i) {
@@ -51,7 +53,7 @@ double worst_error(const Buffer& x, const Buffer& y, double zero, const std::fun
   }
   return worst;
 }
-// Results in 16 bits are those in fp32, rounded.
+// 16-bit results are the fp32 results, rounded.
 bool is_rounding_of(const Buffer& rounded, const Buffer& exact) {
   const Buffer wanted(rounded.dtype(), exact.floats());
   bool same = rounded.count() == wanted.count();
@@ -81,14 +83,15 @@ Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, Gate
   return out;
 }
 
-// Numbers alone: of which NaN a NaN is made processors have opinions of their own.
+// Without infinities and NaNs: processors differ in which NaN they produce.
 Buffer numbers_alone(Buffer x) {
   for (int64_t i = 0; i < x.count(); ++i)
     if (!std::isfinite(x.get(i))) x.set(i, 0);
   return x;
 }
 
-// The device's own forms are there for x in 16 bits alone, and their bits differ, though of GELU rounded to bf16 not even one does.
+// The device's own forms exist only for 16-bit x, and their bits differ somewhere. In GELU rounded to bf16,
+// not even one bit differs.
 void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::vector<Buffer>& portable, bool has_own) {
   const bool own = has_own && std::string(entry.name) == "CUDA";
   for (size_t i = 0; i < fast.size(); ++i)
@@ -127,9 +130,10 @@ TEST(FastActivation, SwigluIsWhatOneAskedFor) {
       }
 }
 
-// A number in 16 bits is within 2^-9 (bf16) or 2^-12 (f16) of what it stands for. As emulated, GELU and its gradient are off by at most
-// 2^-16.9 (portable 2^-17.1) of a result, in results above 2^-25 by 2^-18.8 and 2^-17.2 (2^-19.2 and 2^-18.5), beside the gradient's
-// zero by 2^-24.9 (2^-24.7); SwiGLU and its gradient by 2^-18.0 (2^-19.0).
+// A 16-bit number is within 2^-9 (bf16) or 2^-12 (f16) of the exact value. On the emulated machine, GELU and
+// its gradient are off by at most 2^-16.9 of a result (portable: 2^-17.1), for results above 2^-25 by 2^-18.8
+// and 2^-17.2 (portable: 2^-19.2 and 2^-18.5), near the gradient's zero by 2^-24.9 (2^-24.7). SwiGLU and its
+// gradient are off by 2^-18.0 (2^-19.0).
 TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
   constexpr double bound = 0x1p-16;
   const Table& table = *tables().back().table;
@@ -145,7 +149,7 @@ TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
     }
 }
 
-// By what the gate makes of a number, where the slope of that is 0.
+// By the activation of the gate, which has slope 0 there.
 void check_gate(Gate by, double (*form)(double), double (*slope)(double), double slope_zero) {
   constexpr double bound = 0x1p-16;
   const Table& table = *tables().back().table;
@@ -167,7 +171,7 @@ void check_gate(Gate by, double (*form)(double), double (*slope)(double), double
 TEST(FastActivation, SwigluIsFarMoreExactThanSixteenBits) { check_gate(Gate::silu, silu_of, silu_slope, silu_slope_zero); }
 TEST(FastActivation, GegluIsFarMoreExactThanSixteenBits) { check_gate(Gate::gelu_tanh, gelu_of, gelu_slope, gelu_slope_zero); }
 
-// What is no number in, is none out: a gradient's value at infinity is a number, but a NaN stays one.
+// A NaN stays a NaN. A gradient at infinity is a number.
 TEST(FastActivation, HidesNothing) {
   const Table& table = *tables().back().table;
   for (const DType dtype : halves) {
@@ -182,7 +186,7 @@ TEST(FastActivation, HidesNothing) {
       EXPECT_TRUE(!std::isnan(x.get(i)) || (std::isnan(g.dx.get(i)) && std::isnan(s.dx.get(i)))) << i;
     }
     EXPECT_EQ(none, dtype == DType::bf16 ? 256 : 2048);
-    // Of the other operands.
+    // NaN in the other operands.
     Buffer others(dtype, 2 * patterns);
     for (int64_t i = 0; i < patterns; ++i) others.set(i, 0.5f), others.set(patterns + i, x.get(i));
     const Swiglu of_up = swiglu(table, others, true, dtype);

@@ -1,4 +1,5 @@
-// Means of documents against fp64, their gradients against the definition and finite differences; in bits where the order of additions is fixed.
+// Means of documents compared with fp64, and bit by bit where the order of additions is fixed; their
+// gradients compared with the definition and with finite differences.
 #include <functional>
 
 #include "tests/kernels/everywhere.h"
@@ -6,11 +7,11 @@
 namespace stw::kernels::test::document_mean_test {
 namespace {
 
-// Documents end to end in samples. What is left of a sample is documents of one row.
+// Consecutive documents in samples. The rest of a sample is documents of one row.
 struct Documents {
   int64_t sequence;
   std::vector<int32_t> positions, following;
-  std::vector<int64_t> first, count;   // of every row's document
+  std::vector<int64_t> first, count;   // Of every row's document.
   Documents(int64_t samples, int64_t rows, const std::function<int64_t()>& length) : sequence(rows) {
     for (int64_t sample = 0; sample < samples; ++sample)
       for (int64_t row = 0; row < sequence;) {
@@ -27,7 +28,7 @@ struct Documents {
   DocumentMeanArgs args(int64_t features, const Buffer& x, Buffer& y) const { return {rows(), features, positions.data(), following.data(), x.const_matrix(), y.matrix()}; }
 };
 
-// In fp32 as the definition says it: chains from the document's first row.
+// In fp32 from the definition: chains from the document's first row.
 std::vector<float> means_in_order(const Documents& d, int64_t features, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   for (int64_t row = 0; row < d.rows(); ++row) {
@@ -58,7 +59,8 @@ TEST(DocumentMean, IsTheMeanOfADocumentsRowsInItsFirstRow) {
     const int64_t elements = documents.rows() * c.features;
     for (const DType dtype : {DType::f32, dtype_of(++round)}) {
       const Buffer x = Buffer::normal(dtype, random, elements), dy = Buffer::normal(dtype, random, elements);
-      const DType other = round % 2 == 0 ? dtype : DType::f32;   // stored otherwise than it was read
+      // The output's type may differ from the input's.
+      const DType other = round % 2 == 0 ? dtype : DType::f32;
       const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
         Buffer y(other, elements), dx(other, elements);
         run(table.document_mean, documents.args(c.features, x, y), threads, 0);
@@ -81,7 +83,7 @@ TEST(DocumentMean, IsTheMeanOfADocumentsRowsInItsFirstRow) {
   }
 }
 
-// The gradient of sum(weights · y) by differences: y is linear in x, so that one step of any length gives it.
+// The gradient of sum(weights · y) by differences: y is linear in x, so one step of any length gives it.
 TEST(DocumentMean, GradientIsThatOfFiniteDifferences) {
   Random random(12);
   const int64_t features = 3;
@@ -106,14 +108,14 @@ TEST(DocumentMean, GradientIsThatOfFiniteDifferences) {
   }
 }
 
-// A document's mean is the same wherever it lies, and whatever lies beside it.
+// A document's mean is the same wherever the document lies and whatever lies around it.
 TEST(DocumentMean, ADocumentIsAlone) {
   Random random(13);
   const int64_t features = 48, length = 700;
   const Buffer x = Buffer::normal(DType::f32, random, length * features);
   const std::vector<float> values = x.floats();
   for (const int64_t before : {1, 63, 300}) {
-    int64_t documents_before = before;   // of one row each
+    int64_t documents_before = before;   // Of one row each.
     const Documents alone(1, length, [] { return length; }), among(1, before + length, [&] { return documents_before-- > 0 ? 1 : length; });
     std::vector<float> longer(static_cast<size_t>(before * features), NAN);
     longer.insert(longer.end(), values.begin(), values.end());

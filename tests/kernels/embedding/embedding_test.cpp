@@ -1,4 +1,4 @@
-// Embedding, its gradients against fp64 sums, and the cut of a batch between samples.
+// The embedding and its gradients compared with fp64 sums, and the cut of a batch between samples.
 #include "tests/kernels/everywhere.h"
 
 namespace stw::kernels::test::embedding_test {
@@ -24,7 +24,7 @@ Problem random_problem(Random& random, DType dtype, int64_t vocabulary, bool is_
   Problem p{random.between(1, 5), is_long ? random.between(chain_terms - 1, 3 * chain_terms) : random.between(1, 90), random.between(1, most_features), vocabulary, 0, dtype,
             {}, {}, {}, {}};
   p.position_rows = p.rows_per_sample + random.between(4, 8);
-  for (int64_t i = 0; i < p.rows(); ++i)  // the first token is frequent, as in a text
+  for (int64_t i = 0; i < p.rows(); ++i)  // The first token is frequent, as in a text.
     p.tokens.push_back(static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
   p.table = Buffer::normal(dtype, random, vocabulary * p.features);
   p.positions = Buffer::normal(dtype, random, p.position_rows * p.features);
@@ -39,7 +39,7 @@ TEST(Embedding, AddsTokenAndPosition) {
     const bool learned = round % 4 < 2;
     StepState state{};
     state.position = round % 3 == 0 ? 4 : 0;
-    std::vector<int32_t> position_ids;   // of some rounds; they hold whatever the state
+    std::vector<int32_t> position_ids;   // In some rounds. They apply whatever the state.
     for (int64_t row = 0; row < p.rows() && round % 8 % 5 == 0; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, p.position_rows - 1)));
     const Buffer y = everywhere([&](const Table& table, int threads) {
@@ -64,7 +64,7 @@ TEST(Embedding, AddsTokenAndPosition) {
   }
 }
 
-// A table of codes is looked up as what they stand for.
+// A table of codes gives the same results as the table of their values.
 TEST(Embedding, OfCodesIsThatOfTheirValues) {
   Random random(6);
   for (const int64_t features : {1, 15, 16, 32, 40, 63, 64, 96, 130, 576})
@@ -95,7 +95,8 @@ TEST(Embedding, OfCodesIsThatOfTheirValues) {
       }
 }
 
-// Rows of tokens added to `start` as promised: what a token has in each chain_terms rows of a sample, in order of the rows.
+// Adds rows of tokens to `start` in the documented order: the rows of a token within each chain_terms rows of
+// a sample, in row order.
 std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& tokens, std::vector<float> start) {
   for (int64_t sample = 0; sample < p.rows(); sample += p.rows_per_sample)
     for (int64_t begin = sample, sample_end = sample + p.rows_per_sample; begin < sample_end; begin += chain_terms) {
@@ -193,8 +194,8 @@ TEST(PositionGradient, SumsTheSamples) {
   }
 }
 
-// Position ids are tokens to it: those of whole samples, where no position comes twice, give the bits of position_gradient, a
-// document's start over.
+// The kernel treats position ids as tokens. Those of whole samples, in which no position occurs twice, give
+// the bits of position_gradient; those of documents restart within a sample.
 TEST(EmbeddingGradient, SumsTheRowsOfEveryPosition) {
   Random random(5);
   for (int round = 0; round < 6; ++round) {

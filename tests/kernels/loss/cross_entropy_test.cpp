@@ -1,5 +1,6 @@
-// cross_entropy, with label smoothing, z-loss, weights and a scaled gradient or without, and loss_sum against double
-// precision; the same bits on every instruction set and number of threads.
+// cross_entropy, with and without label smoothing, z-loss, weights and a scaled gradient, and loss_sum,
+// compared with double precision. Bits must be the same on every instruction set and with every number of
+// threads.
 #include "tests/kernels/update/update.h"
 
 namespace stw::kernels::test::cross_entropy_test {
@@ -10,10 +11,10 @@ struct Case {
   DType dtype;
   double deviation;
   double smoothing = 0, z_loss = 0, scale = 1;
-  std::vector<float> weights = {};   // none: null
+  std::vector<float> weights = {};   // Empty: null.
 };
 
-// The state of a step that computes what the case says; the scale is a product.
+// The state of a step with the settings of the case; the scale is a product.
 StepState state_of(const Case& c) {
   StepState state = unscaled_state();
   state.label_smoothing = c.smoothing, state.z_loss = c.z_loss;
@@ -50,7 +51,8 @@ Outcome compute(const Table& table, const Case& c, const Buffer& logits, const s
   return compute(table, c, logits, targets, gradient, threads, &state);
 }
 
-// A row's loss and gradient from their definitions in kernels.h; without its weight, the gradient without the scale.
+// A row's loss and gradient from their definitions in kernels.h, without the row's weight; the gradient
+// without the scale.
 struct Row { double loss; std::vector<double> gradient; };
 Row reference_row(const Case& c, const std::vector<double>& x, int64_t target) {
   const auto vocabulary = static_cast<double>(x.size());
@@ -89,7 +91,7 @@ void check(const Case& c, uint64_t seed) {
     for (double value : wanted.gradient) gradient.push_back(ignored ? 0 : value * c.scale * weight);
   }
   const Outcome first = compute(*tables()[0].table, c, logits, targets, true, 1);
-  if (c.vocabulary > 1) {   // with one entry every loss and gradient is 0, but for the z-loss
+  if (c.vocabulary > 1) {   // With one entry, every loss and gradient is 0 except for the z-loss.
     EXPECT_LE(relative_error(first.loss, loss), 1e-5);
     EXPECT_LE(relative_error(first.logits.floats(), gradient), tolerance(c.dtype));
   }
@@ -154,7 +156,7 @@ TEST(CrossEntropy, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// Rows further apart than they are long: the same bits, and zeros behind a gradient.
+// Rows further apart than they are long: the same bits, and zeros after a gradient.
 TEST(CrossEntropy, RowsMayLieFurtherApart) {
   Random random(14);
   for (DType dtype : all_dtypes)
@@ -177,7 +179,7 @@ TEST(CrossEntropy, RowsMayLieFurtherApart) {
     }
 }
 
-// In an order of the device's own; the CPU has but one.
+// In the device's own order; the CPU has only one.
 TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
   Random random(15);
   for (DType dtype : {DType::bf16, DType::f16})
@@ -211,7 +213,7 @@ TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
       }
 }
 
-// What is not finite shows, and an impossible token (a logit of -inf) does not.
+// Values that are not finite show in the result. An impossible token (a logit of -inf) does not.
 TEST(CrossEntropy, FastOneHidesNoNumberThatIsNotFinite) {
   for (const NamedTable& named : tables())
     for (float odd : {INFINITY, static_cast<float>(NAN), -INFINITY}) {

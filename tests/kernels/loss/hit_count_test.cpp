@@ -1,4 +1,5 @@
-// hit_count against its definition, on every instruction set and on devices: of equal logits the first counts, and nothing beside what is no
+// hit_count compared with its definition, on every instruction set and on devices: of equal logits the first
+// one counts, and a row with a NaN does not count.
 // number.
 #include "tests/kernels/update/update.h"
 
@@ -39,7 +40,8 @@ TEST(HitCount, IsTheNumberOfRowsWhoseTargetIsTheFirstOfTheLargest) {
       const int64_t stride = classes + padding;
       std::vector<float> values;
       for (int64_t i = 0; i < rows * stride; ++i) {
-        // Few numbers, so that many are equal; larger ones behind the end of a row, where nobody looks.
+        // Few different numbers, so that many are equal. After the end of a row come larger ones, which must
+        // not be read.
         const bool is_past = i % stride >= classes;
         values.push_back(is_past ? 100.0f : classes <= 5 ? static_cast<float>(random.between(-1, 2)) : static_cast<float>(random.between(-400, 400)) / 16);
       }

@@ -1,5 +1,5 @@
-// preference against its definition in double, whose weights are its derivatives by finite differences, on every instruction set and on
-// devices; pairs that do not count; and every split into micro-batches.
+// preference compared with its definition in double, and its weights with finite differences, on every
+// instruction set and on devices; pairs that do not count; every split into micro-batches.
 #include <functional>
 
 #include "tests/golden/preferences.h"
@@ -18,7 +18,8 @@ struct Case {
   int64_t all() const { return samples * rows; }
 };
 
-// Documents of up to `longest` tokens end to end, of which a prompt has no targets; some have none at all.
+// Consecutive documents of up to `longest` tokens. Each has a prompt without targets; some have no targets at
+// all.
 Case random_case(Random& random, int64_t samples, int64_t rows, int64_t longest) {
   Case c{samples, rows, {}, {}, {}, {}};
   for (int64_t sample = 0; sample < samples; ++sample) {
@@ -39,7 +40,7 @@ double softplus(double x) { return x > 0 ? std::log1p(std::exp(-x)) : std::log1p
 struct Wanted {
   double loss = 0;
   uint64_t pairs = 0, in_order = 0;
-  std::vector<bool> counts;   // rows
+  std::vector<bool> counts;   // Of rows.
 };
 
 // The sum over all pairs, from the definitions in stowage.h.
@@ -148,7 +149,7 @@ TEST(Preference, IsItsDefinitionAndItsDerivative) {
   }
 }
 
-// golden/preferences.py has the losses in PyTorch's own words.
+// golden/preferences.py has the losses in PyTorch.
 TEST(Preference, HasTheLossAndTheGradientOfPyTorch) {
   const auto number = [](int64_t index, int64_t seed) {
     const auto hash = static_cast<uint32_t>(static_cast<uint64_t>(index * 7919 + seed * 104729 + 12345) * 2654435761u);
@@ -193,7 +194,8 @@ TEST(Preference, IsTheSameForEverySplitIntoMicroBatches) {
     }
 }
 
-// Where one document is all but certain, or hopeless, nothing overflows; sums that are not numbers come through as such.
+// If one document is almost certain or almost impossible, nothing overflows. Sums that are infinite or NaN
+// show in the result.
 TEST(Preference, OfExtremesIsFinite) {
   for (const PairTerms& terms : all_terms())
     for (const auto& [chosen, rejected] : {std::pair{0.0f, 90.0f}, {90.0f, 0.0f}, {0.0f, 0.0f}, {1e-7f, 1e-7f}, {3e3f, 3e3f}, {NAN, 1.0f}}) {
@@ -203,7 +205,8 @@ TEST(Preference, OfExtremesIsFinite) {
         const Outcome found = compute(*named.table, c, terms, 1);
         EXPECT_EQ(std::isfinite(found.state.loss_sum), !std::isnan(chosen)) << name_of(terms) << ": " << chosen << ", " << rejected;
         if (std::isnan(chosen)) continue;
-        const double want = wanted(c, terms, std::vector<double>(c.losses.begin(), c.losses.end())).loss;   // infinite odds have none in double
+        // In double, infinite odds have no loss.
+        const double want = wanted(c, terms, std::vector<double>(c.losses.begin(), c.losses.end())).loss;
         if (std::isfinite(want)) {
           EXPECT_NEAR(found.state.loss_sum, want, 1e-5 * (1 + std::abs(want))) << name_of(terms) << ": " << chosen << ", " << rejected;
         }

@@ -1,4 +1,5 @@
-// value_loss and value_hits against double precision and their definitions; the same bits on every instruction set, number of threads and device.
+// value_loss and value_hits compared with double precision and their definitions. Bits must be the same on
+// every instruction set, number of threads and device.
 #include "tests/kernels/update/update.h"
 
 namespace stw::kernels::test::value_loss_test {
@@ -9,7 +10,7 @@ struct Case {
   DType dtype;
   ValueLoss kind;
   double deviation = 2, scale = 1;
-  std::vector<float> weights = {};   // none: null
+  std::vector<float> weights = {};   // Empty: null.
 };
 
 const char* name_of(ValueLoss kind) { return kind == ValueLoss::squared_error ? "squared error" : "binary cross entropy"; }
@@ -128,7 +129,7 @@ TEST(ValueLoss, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-// Logits that are certain: losses far below 1 keep their digits, and nothing overflows.
+// Certain logits: losses far below 1 keep their digits, and nothing overflows.
 TEST(ValueLoss, SurvivesExtremeLogits) {
   const std::vector<float> logits = {20, -20, 80, -80, 1e30f, -1e30f, 20, -20}, values = {1, 0, 1, 0, 1, 0, 0, 1};
   for (const NamedTable& named : tables())
@@ -142,7 +143,7 @@ TEST(ValueLoss, SurvivesExtremeLogits) {
     }
 }
 
-// What is not finite shows where it counts, and nowhere else.
+// Values that are not finite show in the rows where they count, and in no other.
 TEST(ValueLoss, HidesNoNumberThatIsNotFinite) {
   for (const ValueLoss kind : {ValueLoss::binary_cross_entropy, ValueLoss::squared_error})
     for (const DType dtype : all_dtypes)
@@ -160,7 +161,7 @@ TEST(ValueLoss, HidesNoNumberThatIsNotFinite) {
         }
 }
 
-// Rows further apart than they are long: the same bits, and zeros past a gradient.
+// Rows further apart than they are long: the same bits, and zeros after a gradient.
 TEST(ValueLoss, RowsMayLieFurtherApart) {
   for (const DType dtype : all_dtypes)
     for (const auto& [count, stride] : {std::pair<int64_t, int64_t>{1, 16}, {5, 16}, {61, 67}, {130, 144}, {64, 64}}) {
@@ -189,10 +190,11 @@ TEST(ValueHits, IsTheNumberOfRowsThatAreAllRight) {
       std::vector<int32_t> targets;
       uint32_t wanted = 0, counted = 0;
       for (int64_t row = 0; row < rows; ++row) {
-        const int64_t kind = random.between(0, 3);   // all right; one is wrong; one is a NaN; no values
+        const int64_t kind = random.between(0, 3);   // All right; one is wrong; one is NaN; no values.
         const int64_t odd = random.between(0, count - 1);
         for (int64_t j = 0; j < count; ++j) {
-          const float share = static_cast<float>(random.between(0, 4)) / 4;   // a half is not there yet
+          // A value of a half does not count as present.
+          const float share = static_cast<float>(random.between(0, 4)) / 4;
           const bool is_there = share > 0.5f, is_right = kind != 1 || j != odd;
           values.push_back(share);
           const float size = random.between(0, 5) == 0 ? 0 : static_cast<float>(1 + random.between(0, 40)) / 8;

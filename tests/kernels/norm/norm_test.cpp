@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm against fp64, their gradients against finite differences of the fp64 forward pass.
+// LayerNorm and RMSNorm compared with fp64, their gradients with finite differences of the fp64 forward pass.
 #include "tests/kernels/everywhere.h"
 
 namespace stw::kernels::test::norm_test {
@@ -124,11 +124,11 @@ TEST(NormGradient, AgreesWithFiniteDifferences) {
       }
     }
     EXPECT_LE(relative_error(out[1].floats(), dw), 1e-5);
-    EXPECT_LE(relative_error(out[2].floats(), db), 1e-5);  // untouched where there is no bias
+    EXPECT_LE(relative_error(out[2].floats(), db), 1e-5);  // Untouched if there is no bias.
   }
 }
 
-// One call for all samples, or one for the samples before and one for those after a cut: the same bits.
+// One call for all samples, or one call before a cut and one after it: the same bits.
 TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   Random random(3);
   for (int64_t rows_per_sample : {1, 7, 64, 65, 150}) {
@@ -161,7 +161,8 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   }
 }
 
-// A GPU gives a block a tile where there are many, or else some rows, and takes a row in pieces where it is long: the same bits.
+// A GPU gives a block a whole tile if there are many tiles, else some rows, and takes a long row in pieces:
+// the same bits.
 TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   Random random(5);
   const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{3, 703, 24}, {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999},
@@ -171,7 +172,8 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
     Problem p = random_problem(random, dtype_of(round), round < 8, shape.features);
     p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample, p.has_bias = round >= 8;
     for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
-    if (round == 2 || round == 9) p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);   // operands of two types
+    // Operands of two types.
+    if (round == 2 || round == 9) p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);
     everywhere([&](const Table& table, int threads) {
       Buffer y(p.dtype, p.rows() * p.features), dx = y, dw(DType::f32, p.features), db = dw;
       NormArgs args = p.args();
@@ -188,7 +190,8 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   }
 }
 
-// Gradients of biases in the same call, of which one reads the addend: the bits of calls one by one, by either way that a GPU takes rows.
+// Gradients of biases in the same call, one of which reads the addend. They have the bits of separate calls,
+// in both ways in which a GPU takes rows.
 TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
   Random random(6);
   const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{1, 70, 24}, {5, 65, 300}, {2, 515, 96}, {4, 64, 1100}, {3, 130, 2060}};
@@ -198,7 +201,7 @@ TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
     p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample;
     const bool in_place = round % 2 == 0, accumulate = round % 4 < 2;
     for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
-    const int64_t parts[] = {40, 17, 100}, width = 160;   // of another op, whose rows are further apart
+    const int64_t parts[] = {40, 17, 100}, width = 160;   // Of another op, whose rows are further apart.
     Buffer other_dy = Buffer::normal(p.dtype, random, p.rows() * width);
     const Buffer start = Buffer::normal(DType::f32, random, p.features), start_of_part = Buffer::normal(DType::f32, random, 100);
     const auto gradients = [&](const Table& table, int threads, bool together) {

@@ -1,4 +1,5 @@
-// The norm of queries and keys against fp64, its gradient against finite differences of the fp64 forward pass.
+// The norm of queries and keys compared with fp64, its gradient with finite differences of the fp64 forward
+// pass.
 #include "tests/kernels/everywhere.h"
 
 namespace stw::kernels::test::qk_norm_test {
@@ -38,7 +39,7 @@ Problem random_problem(Random& random, DType dtype, int head_dim) {
   return p;
 }
 
-// x of a head at `at`, divided by its root mean square.
+// x of the head at `at`, divided by its root mean square.
 std::vector<double> normalized(const Problem& p, const double* x) {
   double square = 0;
   for (int i = 0; i < p.head_dim; ++i) square += x[i] * x[i] / p.head_dim;
@@ -48,7 +49,7 @@ std::vector<double> normalized(const Problem& p, const double* x) {
 }
 
 std::vector<double> reference_dx(const Problem& p) {
-  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;   // of values
+  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;   // The values.
   constexpr double step = 1e-5;
   for (size_t at = 0; at < x.size(); ++at) {
     const int part = p.part(static_cast<int64_t>(at));
@@ -132,7 +133,7 @@ TEST(QkNormGradient, AgreesWithFiniteDifferences) {
   }
 }
 
-// One call for all samples, or one for the samples before and one for those after a cut: the same bits.
+// One call for all samples, or one call before a cut and one after it: the same bits.
 TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
   Random random(3);
   for (int64_t rows_per_sample : {1, 64, 65, 150}) {
@@ -163,8 +164,8 @@ TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
   }
 }
 
-// Heads longer than a block has columns at a time, many rows, operands of two types, none of them where vectors may lie: the same
-// bits on every device.
+// Heads longer than the columns that a block takes at a time, many rows, operands of two types, and unaligned
+// addresses: the same bits on every device.
 TEST(QkNormGradient, SameBitsForManyRowsAndForLongHeads) {
   Random random(4);
   const struct { int64_t samples, rows_per_sample; int queries, keys, head_dim; } shapes[] = {

@@ -1,5 +1,5 @@
-// Low-rank adapters: every table against naive chains of fmaf bit for bit, and against fp64; threads, cuts of the rows and where y lies
-// must not change a bit, with tensor cores neither.
+// Low-rank adapters: every table compared with naive chains of fmaf bit for bit, and with fp64. Threads, cuts
+// of the rows and the place of y must not change a bit, with tensor cores either.
 #include <algorithm>
 #include <string>
 
@@ -13,7 +13,7 @@ constexpr ProductKernels both_ways[] = {ProductKernels::chain, ProductKernels::t
 
 struct Columns { int64_t first, features; };
 struct Shape { int64_t samples, rows_per_sample, rank, width; std::vector<Columns> parts; };
-struct Types { DType activation, weight, output; };   // low and dy; weights; base and y, dlow
+struct Types { DType activation, weight, output; };   // low and dy; weights; base and y, dlow.
 
 struct Problem {
   Shape shape;
@@ -21,7 +21,7 @@ struct Problem {
   bool accumulate;
   ProductKernels products;
   int64_t rows, low_width;
-  Buffer base, low, dy;   // NaNs where dy has no part: nobody may look there
+  Buffer base, low, dy;   // NaN in dy outside all parts: no kernel may read it.
   std::vector<Buffer> weight, gradient;
 
   Problem(Random& random, Shape s, Types t, bool accumulate_ = false, ProductKernels products_ = ProductKernels::chain)
@@ -83,7 +83,7 @@ struct Problem {
     });
     return dlow;
   }
-  // Of the parts but `frozen`.
+  // Of the parts except `frozen`.
   std::vector<Buffer> weight_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {}, int frozen = -1) {
     std::vector<Buffer> result = gradient;
     for_pieces(cuts, [&](int64_t from, int64_t end) {
@@ -107,7 +107,7 @@ bool same(const std::vector<Buffer>& a, const std::vector<Buffer>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Buffer& x, const Buffer& y) { return same_bits(x, y); });
 }
 
-// `sum` and chains of at most chain_terms terms, which begin anew at every multiple of `restart`.
+// `sum` plus chains of at most chain_terms terms, which restart at every multiple of `restart`.
 template <class Number>
 Number sum_of(Number sum, int64_t count, const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t restart = INT64_MAX) {
   for (int64_t sample = 0; sample < count; sample += std::min(restart, count - sample))
@@ -119,7 +119,7 @@ Number sum_of(Number sum, int64_t count, const float* a, int64_t a_stride, const
     }
   return sum;
 }
-// What `results` are: naive chains of floats, before the last rounding, or sums in double.
+// The expected results: naive chains of floats, before the last rounding, or sums in double.
 template <class Number>
 std::vector<std::vector<Number>> reference(const Problem& p) {
   const int64_t rank = p.shape.rank, width = p.shape.width, parts = static_cast<int64_t>(p.weight.size());
@@ -159,7 +159,7 @@ void expect_chains(Problem p) {
   expect_close(found, reference<double>(p));
 }
 
-// Gaps before, between and behind parts, or none.
+// Gaps before, between and after parts, or no gaps.
 Shape random_shape(Random& random, int64_t rank_unit, int64_t column_unit) {
   const auto extent = [&](int64_t unit) { return (random.between(1, 70) + unit - 1) / unit * unit; };
   const auto gap = [&] { return column_unit * std::max<int64_t>(0, random.between(-3, 3)); };
@@ -180,7 +180,7 @@ TEST(Adapter, RandomShapesHaveTheBitsOfNaiveChains) {
   }
 }
 
-// More than one block along every dimension; emulated: enough for tiles of either size.
+// More than one block along every dimension; on the emulated machine, enough for tiles of either size.
 TEST(Adapter, SeveralBlocksHaveTheBitsOfNaiveChains) {
   Random random(2);
   const Shape wide = {2, 20, emulated() ? 40 : 270, 1150, {{7, 1100}, {1110, 33}}}, tall = {3, 131, 35, 310, {{0, 140}, {150, 33}, {190, 110}}};
@@ -201,14 +201,14 @@ TEST(Adapter, ThreadsChangeNoBit) {
   }
 }
 
-// Any bits where no part lies, of numbers or not.
+// Any bits outside all parts, NaN or not.
 TEST(Adapter, ColumnsWithoutAPartAreTheBases) {
   Random random(4);
   for (int round = 0; round < 12; ++round) {
     const DType half = round % 4 < 2 ? bf16 : f16;
     Problem p(random, random_shape(random, round % 2 ? 8 : 1, round % 3 ? 8 : 1), {half, half, dtype_of(round)}, false, both_ways[round % 2]);
     const size_t size = p.types.output == f32 ? 4 : 2;
-    std::vector<size_t> untouched;   // bytes where such elements begin
+    std::vector<size_t> untouched;   // First bytes of such elements.
     for (int64_t i = 0; i < p.base.count(); ++i)
       if (!p.has_part(i % p.shape.width)) untouched.push_back(static_cast<size_t>(i) * size);
     auto* const base = static_cast<unsigned char*>(p.base.data());
@@ -245,7 +245,7 @@ TEST(Adapter, RowsMayBeCutAnywhere) {
   expect(72, {f16, f16, f32}, ProductKernels::tensor);
 }
 
-// Contract E3: between samples, and inside of them at multiples of chain_terms.
+// Contract E3: between samples, and within samples at multiples of chain_terms.
 TEST(AdapterWeightGradient, CutsChangeNoBit) {
   Random random(6);
   constexpr int64_t samples = 4;
@@ -298,7 +298,8 @@ TEST(AdapterWeightGradient, OfNoRowsIsZero) {
   }
 }
 
-// In shapes that tensor cores take, in others, and where they take y's product alone. The CPU knows none.
+// In shapes that tensor cores support, in others, and in shapes where they support only y's product. The CPU
+// has no tensor cores.
 TEST(TensorAdapter, StaysCloseToDoublePrecision) {
   Random random(9);
   const auto expect = [](Problem p) {
@@ -313,14 +314,14 @@ TEST(TensorAdapter, StaysCloseToDoublePrecision) {
     const DType half = round % 2 ? f16 : bf16;
     expect(Problem(random, random_shape(random, round % 8 < 6 ? 8 : 1, round % 4 < 2 ? 8 : 1), {half, half, dtype_of(round)}, round % 3));
   }
-  // Tiles of either size, some of which lie inside of the output.
+  // Tiles of either size, some of them inside the output.
   for (const Types& types : {Types{bf16, bf16, bf16}, Types{f16, f16, f32}, Types{f16, f16, bf16}}) {
     expect(Problem(random, {1, 133, 136, 576, {{8, 264}, {280, 136}, {416, 160}}}, types, true));
     expect(Problem(random, {2, 40, 72, 137, {{1, 136}}}, types, true));
   }
 }
 
-// Where they do not take a shape, the bits are those of chains.
+// A shape that they do not support has the bits of chains.
 TEST(TensorAdapter, TakesRanksAndColumnsInEights) {
   Random random(10);
   const auto expect = [&](Shape shape, Types types, bool forward, bool input, bool weights) {

@@ -1,5 +1,5 @@
-// Weights as codes: what quantize_weights chooses, against a search over all values in double precision, and what every table makes of
-// it again, to the bit.
+// Weights as codes: the choices of quantize_weights compared with a search over all values in double
+// precision, and the values that every table restores, compared bit by bit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ std::vector<unsigned char> quantized(WeightCodes codes, const std::vector<float>
   return data;
 }
 
-// Read by hand: which value of the table, and which scale.
+// Read by independent code: which value of the table, and which scale.
 struct Element { float value, scale; };
 Element element(WeightCodes codes, const std::vector<unsigned char>& data, int64_t count, int64_t i) {
   Element e;
@@ -79,7 +79,7 @@ TEST(Dequantize, OfAPartIsThatPartOfTheWhole) {
           for (int64_t column = 0; column < p.columns; ++column)
             ASSERT_EQ(part.get(row * p.columns + column), whole.get(first + row * stride + column)) << row << " " << column;
         if (p.columns != stride) continue;
-        const Buffer rows = everywhere([&](const Table& table, int threads) {   // neighbours all of them
+        const Buffer rows = everywhere([&](const Table& table, int threads) {   // Whole rows, all adjacent.
           Buffer y(dtype, p.rows * p.columns);
           run(table.dequantize, DequantizeArgs{count, codes, data.data(), first, 1, p.rows * p.columns, 0, y.matrix()}, threads, 0);
           return std::vector<Buffer>{y};
@@ -125,13 +125,13 @@ TEST(QuantizeWeights, TakesTheNearestValue) {
         double nearest = INFINITY;
         for (int code = 0; code < (codes == WeightCodes::nf4 ? 16 : 255); ++code)
           nearest = std::min(nearest, std::fabs(exact - scale * (codes == WeightCodes::nf4 ? static_cast<double>(nf4_values.of[code]) : code - 127)));
-        // The quotient is rounded once: next to a middle either neighbour may be it.
+        // The quotient is rounded once: close to a middle, either adjacent value may be chosen.
         ASSERT_LE(std::fabs(exact - scale * static_cast<double>(e.value)), nearest + 1e-6 * static_cast<double>(most)) << i;
       }
     }
 }
 
-// What was made of codes has the same codes, so folders may hold either.
+// Values made from codes get the same codes again, so a folder may hold either.
 TEST(QuantizeWeights, OfDequantizedWeightsNf4IsTheSame) {
   Random random(3);
   const int64_t count = 10000;
@@ -151,7 +151,7 @@ TEST(QuantizeWeights, ErrorsAreThoseOfTheFormat) {
     }
     return std::sqrt(sum / all);
   };
-  // Of normal numbers in blocks of 64; computed apart from this code, with numpy: 0.09196 and 0.00593.
+  // For normal numbers in blocks of 64. Computed independently with numpy: 0.09196 and 0.00593.
   EXPECT_NEAR(error(WeightCodes::nf4), 0.09196, 0.0003);
   EXPECT_NEAR(error(WeightCodes::int8), 0.00593, 0.0001);
 }

@@ -1,5 +1,5 @@
-// What products do on the way (LinearArgs: GELU, its slope and the gradient of the bias in front of it) or side by side (`further`) has the
-// bits of the same calls one by one.
+// Operations fused into products (LinearArgs: GELU, its derivative and the gradient of the bias before it)
+// and products that share a call (`further`) have the bits of separate calls.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::fused_product_test {
@@ -7,7 +7,7 @@ namespace {
 
 using Addend = Problem::Addend;
 
-// A GPU's kernels that end in GELU may write the gradient over what they read.
+// GPU kernels that end in GELU may write the gradient over their input.
 struct Way { ProductKernels products; bool in_place; };
 bool is_of_cpu(const Table* table) {
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon})
@@ -26,7 +26,7 @@ Buffer gelu_of(const Table& table, const Buffer& x, int threads) {
   return y;
 }
 
-// Tiles of either size inside of the output, and over its edges; rows and columns that no tile fits.
+// Tiles of either size inside the output, and over its edges; rows and columns that no tile divides.
 std::vector<Problem> problems() {
   Random random(31);
   std::vector<Problem> list;
@@ -84,7 +84,7 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
           }
           EXPECT_TRUE(same_bits(bias, has_bias ? sums : start));
           if (!has_bias) continue;
-          // Sums of tiles first, and their fold by another call.
+          // The tiles' sums first, and their fold by another call.
           const int64_t in_sample = (problem.shape.rows_per_sample + token_tile - 1) / token_tile;
           Buffer tiles(f32, problem.rows / problem.shape.rows_per_sample * in_sample * problem.shape.inputs), again = in_place ? before : dx, folded = start;
           a.x = again.matrix();
@@ -102,7 +102,7 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
   }
 }
 
-// Two ops and three, alike and not: as many as a launch has room for, and more.
+// Two ops and three, alike and different: as many as a launch can take, and more.
 TEST(FusedProduct, FurtherOpsHaveTheBitsOfTheirOwnCalls) {
   Random random(33);
   for (int round = 0; round < 6; ++round) {

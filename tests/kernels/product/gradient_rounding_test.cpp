@@ -1,11 +1,12 @@
-// Weight gradients in bf16: against the plain rule (rounding.h) bit for bit, whatever the threads, the tiles and the cuts between
-// samples; on tensor cores against fp64; roundings are right in the mean; what is not finite stays so.
+// Weight gradients in bf16: compared with the plain rule (rounding.h) bit for bit, for all threads, tiles and
+// cuts between samples; on tensor cores compared with fp64. Roundings are right in the mean. Values that are
+// not finite stay so.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::gradient_rounding_test {
 namespace {
 
-// The known answers that Random123, the authors' implementation, is tested with.
+// The known answers with which Random123, the authors' implementation, is tested.
 TEST(GradientRounding, TheJudgeDrawsPhiloxNumbers) {
   const auto expect = [](RandomBlock counter, uint64_t key, RandomBlock expected) {
     const RandomBlock found = philox_block(counter, key);
@@ -69,7 +70,8 @@ TEST(GradientRounding, PartsWithoutGradientsAreLeftAlone) {
   }
 }
 
-// Contract E3, also where samples are no multiples of a tensor core's steps, and slices of two steps no multiples of a sample.
+// Contract E3, also if samples are no multiples of a tensor core's steps, and slices of two steps no
+// multiples of a sample.
 TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
   Random random(4);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
@@ -85,7 +87,7 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
       }
 }
 
-// Every field of the counter and the key counts.
+// Every field of the counter and the key matters.
 TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   Random random(5);
   for (const ProductKernels products : ways()) {
@@ -107,8 +109,8 @@ TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   }
 }
 
-// A rounding moves a number by less than the distance of two neighbours, 2^-7 of its size; sizes are at most those of the sums
-// after each sample. The chains' own errors are a thousandth of that.
+// A rounding moves a number by less than the distance to the next one, 2^-7 of its size. Sizes are at most
+// those of the sums after each sample. The chains' own errors are a thousandth of that.
 TEST(GradientRounding, StaysCloseToDoublePrecision) {
   Random random(6);
   for (int round = 0; round < 16; ++round) {
@@ -131,8 +133,9 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
   }
 }
 
-// Every sample adds a 64th of the distance to the next bf16 number to 1: rounded to nearest, it would stay 1 for ever. The mean of n
-// elements has a standard deviation of √(samples·p·(1 - p) / n) distances, p = 1/64; five of them.
+// Every sample adds a 64th of the distance to the next bf16 number to 1. Rounded to nearest, it would stay 1.
+// The mean of n elements has a standard deviation of √(samples·p·(1 - p) / n) distances with p = 1/64; the
+// test allows five of them.
 TEST(GradientRounding, IsRightInTheMean) {
   Random random(7);
   constexpr int64_t samples = 48, rows_per_sample = 3, inputs = 128, features = 96;
@@ -162,7 +165,8 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
       for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, std::fabs(p.x.get(i)) + 0.5f);
       const Problem::Gradients finite = p.naive_parameter_gradients();
       const float bad = std::bit_cast<float>(bits);
-      std::memcpy(static_cast<char*>(p.dy.data()) + (7 * 17 + 4) * 4, &bits, 4);   // feature 4 of a row of the second sample
+      // Feature 4 of a row of the second sample.
+      std::memcpy(static_cast<char*>(p.dy.data()) + (7 * 17 + 4) * 4, &bits, 4);
       for (const NamedTable& t : tables()) {
         const Buffer found = p.parameter_gradients(*t.table, 2).weight[0];
         for (int64_t feature = 0; feature < 17; ++feature)
@@ -196,7 +200,7 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
   }
 }
 
-// Without rows the gradient is what it was, or +0.
+// Without rows, the gradient is unchanged, or +0.
 TEST(GradientRounding, NothingToSum) {
   Random random(9);
   for (const ProductKernels products : ways())

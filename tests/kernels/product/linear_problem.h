@@ -1,4 +1,5 @@
-// One call of each linear kernel with random data, and the results of naive sums to compare with: chains of fmaf, or another `Sum`.
+// One call of each linear kernel with random data, and the results of naive sums to compare with: chains of
+// fmaf, or another `Sum`.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,8 +13,8 @@ namespace stw::kernels::test {
 struct Types { DType activation, weight, output, addend; };
 struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
 
-// What an element of a naive result is added up in; `end` stands behind every part and every sample.
-// Chains of fmaf of at most chain_terms terms, whose results are added one after the other.
+// The accumulator of an element of a naive result; `end` is called after every part and every sample. This
+// one has chains of fmaf of at most chain_terms terms, whose results are added in order.
 struct Chain {
   float value;
   float chain = 0;
@@ -35,11 +36,11 @@ struct Problem {
   bool transposed = false, bias = false, accumulate = false;
   ProductKernels products = ProductKernels::chain;
   bool exact = true;
-  int64_t y_stride = 0;                // of y and dy, which is then `dy` spread; 0: outputs
+  int64_t y_stride = 0;                // Of y and of dy, which is then `dy` spread out; 0: outputs.
   int64_t rows = 0, outputs = 0;
-  DType gradient_dtype = DType::f32;   // of weights
-  StepState state = {};                // of rounding, where that is bf16
-  Buffer x, dy, addend, residual;      // residual: empty, or added to y
+  DType gradient_dtype = DType::f32;   // Of weights.
+  StepState state = {};                // For the rounding, if gradients are bf16.
+  Buffer x, dy, addend, residual;      // residual: empty, or added to y.
   std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
 
   Problem(Random& random, Shape s, Types t, bool transposed_, bool bias_, bool accumulate_)
@@ -57,13 +58,13 @@ struct Problem {
     addend = Buffer::normal(types.addend, random, rows * shape.inputs);
   }
 
-  // Gradients of weights in bf16, from now on.
+  // From now on, gradients of weights are bf16.
   void round_gradients(uint64_t seed) {
     gradient_dtype = DType::bf16;
     state.seed = seed, state.step = 3, state.first_sample = 5;
     for (Buffer& gradient : weight_gradient) gradient = Buffer(DType::bf16, gradient.floats());
   }
-  // The product is added to a residual, from now on. Of one part.
+  // From now on, the product of one part is added to a residual.
   void add_residual(Random& random) { residual = Buffer::normal(types.output, random, rows * outputs); }
   static uint32_t stream_of(size_t part) { return static_cast<uint32_t>(40 + 3 * part); }
 
@@ -113,7 +114,7 @@ struct Problem {
     return dx;
   }
   struct Gradients { std::vector<Buffer> weight, bias; };
-  // `cut` sorted sample numbers where a new call begins; parts in `frozen` have no gradients.
+  // `cut`: sorted sample numbers where a new call begins. Parts in `frozen` have no gradients.
   Gradients parameter_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {},
                                 int frozen = -1) {
     Gradients result = {weight_gradient, bias_gradient};
@@ -155,7 +156,7 @@ struct Problem {
     return result;
   }
 
-  // Widened once: reading one number of 16 bits takes longer than a multiply-add.
+  // Converted once: reading a 16-bit number takes longer than a multiply-add.
   static std::vector<std::vector<float>> floats_of(const std::vector<Buffer>& buffers) {
     std::vector<std::vector<float>> all;
     for (const Buffer& b : buffers) all.push_back(b.floats());
@@ -250,7 +251,7 @@ inline Problem tensor_problem(Random& random, Shape shape, Types types, bool tra
   return problem;
 }
 
-// Extents in multiples of eight but for one in eight, which no tensor core takes.
+// Extents are multiples of eight; one in eight is not, so tensor cores do not support it.
 inline int64_t extent(Random& random, int64_t largest) {
   const int64_t any = random.between(1, largest);
   return random.between(0, 7) == 0 ? any : (any + 7) / 8 * 8;

@@ -1,5 +1,6 @@
-// kernels/cpu/product/linear*.cpp and gemm.cpp: every table against naive chains of fmaf bit for bit, against fp64, against
-// finite differences; threads, the number of rows and cuts between samples must not change a bit.
+// kernels/cpu/product/linear*.cpp and gemm.cpp: every table compared with naive chains of fmaf bit for bit,
+// with fp64, and with finite differences. Threads, the number of rows and cuts between samples must not
+// change a bit.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::linear_test {
@@ -12,7 +13,7 @@ void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) 
   const Problem::Gradients gradients = problem.naive_parameter_gradients();
   for (const NamedTable& t : tables())
     for (int threads : thread_counts) {
-      if (emulated() && threads != thread_counts[0]) continue;   // the device knows nothing of threads
+      if (emulated() && threads != thread_counts[0]) continue;   // The device does not use these threads.
       SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads) + ", " + problem.describe());
       EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y)) << "y";
       EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::none), dx)) << "dx";
@@ -37,7 +38,7 @@ TEST(Linear, RandomOddShapesHaveTheBitsOfNaiveChains) {
   }
 }
 
-// Generation: few rows take a path of their own, for either form of the weight.
+// Generation: few rows take a path of their own, for both layouts of the weight.
 TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
   Random random(2);
   for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8})
@@ -54,7 +55,7 @@ TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
 // More than one block along every dimension.
 TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
   Random random(3);
-  // Emulated: enough for tiles of either size.
+  // On the emulated machine: enough for tiles of either size.
   const Shape wide = {2, 35, emulated() ? 80 : 300, {1100}}, tall = {3, 131, emulated() ? 140 : 270, {40, 33}},
               deep = {2, emulated() ? 60 : 150, 35, {emulated() ? 230 : 530, 19}};
   for (const Shape& shape : {wide, tall, deep})
@@ -96,7 +97,7 @@ TEST(Linear, SeveralChainsHaveTheBitsOfNaiveOnes) {
     }
 }
 
-// Contract E3 inside of samples: where chains begin, and nowhere else.
+// Contract E3 within samples: between chains, and not elsewhere.
 TEST(Linear, CutsBetweenChainsGiveTheSameWeightGradients) {
   Random random(16);
   for (int64_t rows_per_sample : {300, 512, 700}) {
@@ -181,7 +182,7 @@ TEST(Linear, PartsWithoutGradientsAreLeftAlone) {
     }
 }
 
-// The loss Σ y·r in fp64, whose derivatives the gradients are for dy = r.
+// The loss Σ y·r in fp64; its derivatives are the gradients for dy = r.
 double loss(const Problem& p, const std::vector<double>& x, const std::vector<std::vector<double>>& w,
             const std::vector<std::vector<double>>& b) {
   double sum = 0;
@@ -199,7 +200,8 @@ double loss(const Problem& p, const std::vector<double>& x, const std::vector<st
   return sum;
 }
 
-// The derivative of the loss by every element of `values`; the loss is linear in each, so a step of 1 is exact.
+// The derivative of the loss by every element of `values`. The loss is linear in each, so a step of 1 is
+// exact.
 template <class Loss>
 std::vector<double> differences(std::vector<double>& values, const Loss& value_of) {
   std::vector<double> result;
@@ -259,7 +261,7 @@ TEST(Linear, LongChainsStayCloseToDoublePrecision) {
   }
 }
 
-// Rows of y further apart than they are long. What lies behind them counts for nothing: NaNs where nobody may look.
+// Rows of y further apart than they are long. The gap does not count: it holds NaN where no kernel may read.
 TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
   Random random(12);
   for (DType dtype : all_dtypes)
@@ -287,12 +289,14 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
       }
 }
 
-// Columns of dx may be computed apart, and so may the features be taken in turn, in whole chains, the sums between in fp32.
+// Columns of dx may be computed separately. The features may also be taken in turn, in whole chains, with the
+// sums in between in fp32.
 TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
   Random random(13);
   for (const DType dtype : all_dtypes)
     for (const Problem::Addend kind : {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
-      const int64_t late = chain_terms + 48;   // features of the second part: pieces of one part begin where a chain does
+      // Features of the second part: pieces of one part begin where a chain does.
+      const int64_t late = chain_terms + 48;
       Problem p(random, {2, 37, 96, {48, late}}, {dtype, dtype, dtype, dtype}, false, false, false);
       for (const NamedTable& t : tables()) {
         SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
@@ -328,7 +332,7 @@ TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
     }
 }
 
-// Features may be computed apart, with their rows as far apart as the whole's, the residual too.
+// Features may be computed separately, with rows as far apart as in the whole, the residual's too.
 TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
   Random random(14);
   for (const DType dtype : all_dtypes) {
@@ -350,7 +354,7 @@ TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
   }
 }
 
-// Nothing to sum gives what accumulating nothing gives; the workspace is bounded for the largest shapes.
+// An empty sum gives the same as accumulating nothing. The workspace is bounded for the largest shapes.
 TEST(Linear, EmptyAndHugeShapes) {
   Random random(10);
   Problem p(random, {1, 4, 10, {6}}, {f32, f32, f32, f32}, false, false, false);

@@ -1,4 +1,4 @@
-// Goes through the tiles of matrix products on the tensor cores, one forced after the other (kernels/cuda/developer.h).
+// Runs through the tiles of tensor-core products, by forcing one after the other (kernels/cuda/developer.h).
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace stw::kernels::test {
 
-// The switches are as they were at the end of a scope.
+// Restores the switches at the end of a scope.
 class SwitchesOfScope {
  public:
   SwitchesOfScope() : before_(cuda::developer_switches()) {}
@@ -22,8 +22,9 @@ class SwitchesOfScope {
 
 struct TilesTried { std::vector<std::string> computed, refused; };
 
-// Calls begin(name), launch() and end(name) with each tile in turn; begin() poisons the output, end() judges it and is left out where
-// the tile does not take the product. All products of a launch() are of the same kind.
+// Calls begin(name), launch() and end(name) for each tile in turn. begin() poisons the output and end()
+// checks it; end() is omitted if the tile does not support the product. All products of a launch() are of the
+// same kind.
 template <class Begin, class LaunchAll, class End>
 TilesTried for_product_tiles(const Begin& begin, const LaunchAll& launch, const End& end) {
   const SwitchesOfScope scope;

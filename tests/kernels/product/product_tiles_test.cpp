@@ -1,5 +1,6 @@
-// Every tile of the matrix products on the tensor cores, forced: the device decides which tile a product gets, so a test that forces none
-// sees only some of them. All tiles of a kind of kernels give the same bits, on which the contracts rest, and numbers close to fp64's.
+// Every tile of the tensor-core products, forced. The device decides which tile a product gets, so a test
+// that forces no tile sees only some of them. All tiles of a kind of kernels give the same bits, on which the
+// contracts rely, and numbers close to fp64's.
 #include "tests/kernels/harness.h"
 #include "tests/kernels/product/product_tiles.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
-// Numbers between -1 and 1, four from a word of random bits: Box and Muller would take minutes for matrices of a real model.
+// Numbers between -1 and 1, four from a word of random bits. Box-Muller would take minutes for matrices of a
+// real model.
 Buffer uniform(DType dtype, Random& random, int64_t count) {
   Buffer buffer(dtype, count);
   uint64_t word = 0;
@@ -28,9 +30,9 @@ struct Linear {
   int64_t rows, rows_per_sample, inputs, features;
   DType half;
   bool transposed;
-  DType of_rows = half;   // of y and dx
+  DType of_rows = half;   // Of x and dy.
   StepState state = {};
-  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};   // start: of dW
+  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};   // start: of dW.
 
   void fill(Random& random) {
     x = uniform(half, random, rows * inputs), weight = uniform(half, random, features * inputs), dy = uniform(half, random, rows * features);
@@ -57,7 +59,7 @@ struct Linear {
     run(table.linear_weight_gradient, a, 1, 0);
   }
 
-  // An element by fp64, and the sum of the sizes of all that it is the sum of.
+  // An element in fp64, and the sum of the magnitudes of its terms.
   struct Exact { double sum, size; };
   Exact exact(Output o, int64_t at) const {
     Exact e = {0, 0};
@@ -79,7 +81,8 @@ struct Linear {
   }
 };
 
-// Of an error, as a share of the sum of sizes: some units of fp32, or what rounding to 16 bits costs (once a sample, up or down).
+// The tolerance, relative to the sum of magnitudes: some units of fp32, or the rounding to 16 bits (once a
+// sample, up or down).
 double limit_of(Output o, DType dtype) { return o == Output::rounded_weight_gradient ? 0x1p-6 : dtype == f32 ? 0x1p-18 : dtype == bf16 ? 0x1p-8 : 0x1p-11; }
 
 void expect_tiles_alike(Linear& p, Random& random) {
@@ -115,7 +118,8 @@ void expect_tiles_alike(Linear& p, Random& random) {
     }
 }
 
-// GPT-2's own products on a real card. The emulated one sees edges of every tile, whole tiles, and samples that end inside of a slice.
+// GPT-2's own products on a real card. The emulated one sees edges of every tile, whole tiles, and samples
+// that end within a slice.
 TEST(ProductTiles, AllGiveTheSameBits) {
   Random random(21);
   struct Extents { int64_t rows, rows_per_sample, inputs, features; };
@@ -134,7 +138,7 @@ TEST(ProductTiles, AllGiveTheSameBitsInFp32) {
   expect_tiles_alike(p, random);
 }
 
-// A forced tile that a product has not is not replaced by another: nothing runs.
+// A forced tile that a product does not support is not replaced by another: nothing runs.
 TEST(ProductTiles, OneThatAProductDoesNotHaveIsRefused) {
   Random random(23);
   Linear p = {64, 64, 64, 64, bf16, false};

@@ -1,4 +1,5 @@
-// How gradients in bf16 are rounded, as kernels.h words it and the paper defines Philox4x32-10, without a word of kernels/.
+// The rounding of bf16 gradients, from the text of kernels.h and from the paper's definition of
+// Philox4x32-10, without any code of kernels/.
 #pragma once
 #include <bit>
 #include <cmath>

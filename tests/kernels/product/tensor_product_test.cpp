@@ -1,5 +1,6 @@
-// The linear kernels with tensor cores, and by the vendor's library where there is one: against fp64, and the contracts that hold
-// whatever order they add up in: cuts between samples and the number of rows change no bit. The CPU knows neither.
+// The linear kernels with tensor cores, and by the vendor's library if there is one: compared with fp64, and
+// the contracts for any order of additions: cuts between samples and the number of rows change no bit. The
+// CPU has neither.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::tensor_product_test {
@@ -76,7 +77,7 @@ TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   }
 }
 
-// Tiles of either size that lie inside of the output, with all that a product may begin and end with.
+// Tiles of either size inside the output, with all start values and endings of a product.
 TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
   Random random(12);
   for (int round = 0; round < 4; ++round) {
@@ -90,7 +91,7 @@ TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
   }
 }
 
-// In the types that it takes, and with others, which our kernels compute.
+// In the types that it supports, and in others, which our kernels compute.
 TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(5);
   for (int round = 0; product_library() && round < 48; ++round) {
@@ -104,7 +105,7 @@ TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   }
 }
 
-// Contract E3, also where samples are no multiples of the steps.
+// Contract E3, also if samples are no multiples of the steps.
 TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
   Random random(2);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
@@ -138,7 +139,7 @@ void expect_cuts_between_chains(Problem& problem, const Table& table, const char
   EXPECT_TRUE(same_bits(pieces, whole)) << name << ", " << problem.describe();
 }
 
-// Loss chunks begin and end inside of samples, between chains.
+// Loss chunks begin and end within samples, between chains.
 TEST(TensorProduct, CutsBetweenChainsGiveTheSameWeightGradients) {
   Random random(7);
   constexpr int64_t samples = 4;
@@ -152,7 +153,7 @@ TEST(TensorProduct, CutsBetweenChainsGiveTheSameWeightGradients) {
     }
 }
 
-// Every range of rows alone has the bits that it has among the others, whatever tile it falls into.
+// Every range of rows alone has the same bits as within the whole, whatever tile it falls into.
 void expect_rows_alone(Problem& problem) {
   const int64_t inputs = problem.shape.inputs;
   const DType factors = problem.types.activation, sum = problem.types.output;
@@ -192,7 +193,8 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   }
 }
 
-// Matrices as large as GPT-2's have tiles of their own, on a device of a hundred multiprocessors too; 64 of its rows alone have others.
+// Matrices as large as GPT-2's have tiles of their own, on a device of a hundred multiprocessors too; 64 of
+// its rows alone have other tiles.
 TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
   Random random(8);
   constexpr int64_t inputs = 768, features = 3072, some = 64;
@@ -214,7 +216,7 @@ TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
   }
 }
 
-// A vocabulary is odd: rows of logits lie further apart, and tensor cores take them.
+// A vocabulary is odd: rows of logits lie further apart, and tensor cores support them.
 TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
   Random random(6);
   for (int64_t features : {61, 131})

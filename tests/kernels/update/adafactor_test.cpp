@@ -1,4 +1,4 @@
-// Adafactor: against fp64, its limits, PyTorch.
+// Adafactor compared with fp64 and with PyTorch, and its limits.
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/update/updates.h"
 
@@ -47,12 +47,13 @@ double state_error(const std::vector<float>& found, const std::vector<double>& e
   return relative_error(std::vector<float>(found.begin(), found.begin() + static_cast<int64_t>(expected.size())), expected);
 }
 
-// Sums of up to 4096 positive terms by 16 lanes in fp32, and a handful of roundings of 2^-24: measured at most 3.6e-7.
+// Sums of up to 4096 positive terms by 16 lanes in fp32, and a few roundings of 2^-24: measured at most
+// 3.6e-7.
 TEST(Adafactor, AgreesWithDouble) {
   Random random(1);
   for (const Extents& shape : shapes_of(adafactor_rule))
     for (double t : {1.0, 4.0, 1000.0})
-      for (float scale : {1.0f, 30.0f, 1e-6f}) {   // usual, clipped, below epsilon
+      for (float scale : {1.0f, 30.0f, 1e-6f}) {   // Usual, clipped, below epsilon.
         Parameter s = Parameter(random, shape).for_rule(adafactor_rule);
         for (float& value : s.gradient) value *= scale;
         if (scale < 1 || t == 1)
@@ -71,7 +72,7 @@ TEST(Adafactor, AgreesWithDouble) {
       }
 }
 
-// A learning rate above 1 / √t does not count, and parameters near 0 move by at least 1e-3 of it.
+// A learning rate above 1 / √t has no effect. Parameters near 0 move by at least 1e-3 of it.
 TEST(Adafactor, BoundsTheStep) {
   Random random(2);
   const Table& table = *tables().back().table;

@@ -1,5 +1,5 @@
-// AdamW with 8-bit block-wise moments: the map, the encoding against a linear search, the update against fp64 and
-// against 32-bit moments.
+// AdamW with 8-bit block-wise moments: the map; the encoding, compared with a linear search; the update,
+// compared with fp64 and with 32-bit moments.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace stw::kernels::test::adamw8_test {
 namespace {
 
-uint64_t checksum(const float* values) {  // FNV-1a over the bits
+uint64_t checksum(const float* values) {  // FNV-1a over the bits.
   uint64_t hash = 0xcbf29ce484222325u;
   for (int i = 0; i < 256; ++i) {
     uint32_t bits;
@@ -40,7 +40,7 @@ TEST(QuantileMap, HoldsTheListedNumbers) {
   EXPECT_EQ(checksum(u), 0x5578dd4560cc7b77u);
 }
 
-// Sums of neighbours are exact in double, so this is the nearest number, the lower index on a tie.
+// Sums of adjacent values are exact in double, so this is the nearest number, the lower index on a tie.
 int nearest(const float* values, float x) {
   int code = 0;
   while (code < 255 && 2.0 * x > static_cast<double>(values[code]) + values[code + 1]) ++code;
@@ -87,7 +87,7 @@ States random_states(Random& random, int64_t count) {
   return s;
 }
 
-// With both betas 0 the new moments are the gradient and its size: their codes show the encoding.
+// With both betas 0, the new moments are the gradient and its magnitude: their codes show the encoding.
 TEST(AdamW8, EncodesTheNearestNumber) {
   Random random(1);
   std::vector<float> inputs;
@@ -101,7 +101,7 @@ TEST(AdamW8, EncodesTheNearestNumber) {
     inputs.push_back(static_cast<float>(std::pow(10, -9 * random.uniform()) * (random.bits() & 1 ? 1 : -1)));
   std::vector<float> gradient;
   for (float x : inputs) {
-    if (gradient.size() % 256 == 0) gradient.push_back(gradient.size() % 512 ? -1.0f : 1.0f);  // absmax 1
+    if (gradient.size() % 256 == 0) gradient.push_back(gradient.size() % 512 ? -1.0f : 1.0f);  // absmax 1.
     gradient.push_back(x);
   }
   const StepState state = step_of(0, 0, 0);
@@ -128,7 +128,7 @@ TEST(AdamW8, AgreesWithDoubleOnEveryTail) {
     everywhere([&](const Table& table, int threads) {
       end = start;
       run(table.adamw8, args_of(end, gradient, state, 0.1), threads, 0);
-      Buffer codes(DType::bf16, count);  // both codes of an element in two bytes
+      Buffer codes(DType::bf16, count);  // Both codes of an element in two bytes.
       for (size_t i = 0; i < end.parameter.size(); ++i) {
         static_cast<uint8_t*>(codes.data())[2 * i] = end.first_code[i];
         static_cast<uint8_t*>(codes.data())[2 * i + 1] = end.second_code[i];
@@ -202,7 +202,7 @@ TEST(AdamW8, ZeroBlockStaysZero) {
   std::fill(gradient.begin() + 256, gradient.begin() + 512, 0.0f);
   const StepState state = step_of(0);
   for (const NamedTable& entry : tables()) {
-    States s(768);  // as `fill` leaves them: all bytes 0
+    States s(768);  // As `fill` leaves them: all bytes 0.
     s.parameter.assign(768, 1.0f);
     for (int step = 0; step < 3; ++step) run(entry.table->adamw8, args_of(s, gradient, state), 1, 0);
     EXPECT_EQ(s.first_absmax[1], 0.0f);
@@ -272,7 +272,7 @@ TEST(AdamW8, HalfParametersAreTheirMasterRounded) {
   }
 }
 
-// The states of 32-bit moments as 8-bit ones.
+// The states of 32-bit moments as 8-bit states.
 uint8_t code_of(const float* values, float x) {
   const auto* above = std::lower_bound(values, values + 256, x);
   if (above == values + 256) return 255;
@@ -296,10 +296,11 @@ void encode(const std::vector<float>& m, const std::vector<float>& v, States& s)
   }
 }
 
-// Gaussian gradients at sixteen scales from 1 to 1e-8 of the block's maximum, side by side in every block. Returns the
-// rms of the steps over the rms of the steps with 32-bit moments, per scale. With `resynchronise` every step starts
-// from the 32-bit moments, so that it shows the rounding of one step; without it the 8-bit states go their own way.
-// Epsilon is the usual 1e-8: where both moments round to 0 (below 1e-6.5) it is what bounds the step.
+// Gaussian gradients at sixteen scales from 1 to 1e-8 of the block's maximum, mixed in every block. Returns
+// for each scale the rms of the steps divided by the rms of the steps with 32-bit moments. With
+// `resynchronise`, every step starts from the 32-bit moments, so the result shows the rounding of one step.
+// Without it, the 8-bit states evolve on their own. Epsilon is the usual 1e-8: if both moments round to 0
+// (below 1e-6.5), it limits the step.
 constexpr int scales = 16;
 double decade(size_t scale) { return 8.0 * static_cast<double>(scale) / (scales - 1); }
 std::vector<double> step_ratios(double beta2, bool resynchronise) {
@@ -344,9 +345,10 @@ TEST(AdamW8, OneStepKeepsItsSizeDownToSmallGradients) {
   }
 }
 
-// Left to itself, a root that moves by less than half a gap of the map stays where it is: with beta2 = 0.999 the small
-// steps of a block's small gradients drift upward (measured after 300 steps: 1.08 at 1e-3 of the maximum, 1.20 at 1e-5,
-// at most 3.7 below; after 2,000: 1.15, 1.30 and 5.7). With 0.95 they stay near 1 (after 2,000: 0.85 at 1e-5).
+// Without resynchronisation, a root that moves by less than half a gap of the map stays unchanged. With beta2
+// = 0.999, the small steps of a block's small gradients drift upward. Measured after 300 steps: 1.08 at 1e-3
+// of the maximum, 1.20 at 1e-5, at most 3.7 below; after 2,000: 1.15, 1.30 and 5.7. With 0.95 they stay near
+// 1 (after 2,000: 0.85 at 1e-5).
 TEST(AdamW8, ManyStepsKeepTheirSize) {
   for (double beta2 : {0.95, 0.999}) {
     const std::vector<double> ratios = step_ratios(beta2, false);

@@ -1,4 +1,5 @@
-// The update: norm of the gradients, AdamW with 32-bit moments, split bf16 parameters and f16 ones with a master.
+// The update: norm of the gradients, AdamW with 32-bit moments, split bf16 parameters, and f16 parameters
+// with a master.
 #include <limits>
 
 #include "tests/golden/adamw.h"
@@ -26,7 +27,7 @@ TEST(SquareSum, FoldsChunksInOrder) {
     }
 }
 
-// Sums of chunks whose sizes lie apart by more than a double has digits: their order is seen in the last bits.
+// Chunk sums whose sizes differ by more than the digits of a double: the last bits show their order.
 TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
   Random random(3);
   for (int range : {0, 8, 15, 20, 60}) {
@@ -56,7 +57,7 @@ TEST(SquareSum, KeepsWhatIsNotFinite) {
       }
 }
 
-// In bf16 it is the sum of what they are in fp32, wherever they begin.
+// In bf16 it is the sum over the same numbers in fp32, wherever they begin.
 TEST(SquareSum, TakesGradientsInBf16) {
   Random random(2);
   for (int64_t count : {1, 15, 4095, 4097, 16385})
@@ -79,7 +80,7 @@ TEST(SquareSum, TakesGradientsInBf16) {
       }
 }
 
-// A sum that is not finite ends the step, unless something else has.
+// A sum that is not finite marks the step as skipped, unless it is already marked.
 TEST(SquareSum, ChecksItself) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (float value : {1.0f, 3e38f, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
@@ -125,7 +126,7 @@ TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
     }
 }
 
-// One update of a random state; what comes back is compared bit for bit and by value.
+// One update of a random state; the result is compared by bits and by value.
 struct Update {
   int64_t count;
   std::vector<float> p, m, v, g0, g1;
@@ -138,7 +139,7 @@ struct Update {
     state.target_count = 7, state.max_norm = 1;
     state = finished(*tables()[0].table, state, {100});
   }
-  // Of the parameter p in fp32, of its first gradient alone.
+  // From the fp32 parameter p and its first gradient alone.
   UpdateArgs args(std::vector<float>& parameter, std::vector<float>& first, std::vector<float>& second) const {
     UpdateArgs a = update_args(parameter, g0, state, 0.1);
     a.first = first.data(), a.second = second.data();
@@ -213,7 +214,7 @@ TEST(AdamW, HalfParametersAreTheirMasterRounded) {
   Random random(6);
   for (int64_t count : {5, 1000, 20001}) {
     Update u(random, count);
-    for (size_t i = 0; i < u.p.size(); i += 3) u.p[i] *= i % 2 ? 1e5f : 1e-6f;   // infinite, subnormal
+    for (size_t i = 0; i < u.p.size(); i += 3) u.p[i] *= i % 2 ? 1e5f : 1e-6f;   // Infinite, subnormal.
     everywhere([&](const Table& table, int threads) {
       std::vector<float> p = u.p, m = u.m, v = u.v, master = p, m2 = m, v2 = v;
       Buffer half(DType::f16, count);
@@ -229,7 +230,7 @@ TEST(AdamW, HalfParametersAreTheirMasterRounded) {
   }
 }
 
-// With learning rate 0 and no gradient the master must come back bit for bit, whatever it is.
+// With learning rate 0 and no gradient, the master must come back bit for bit, whatever it is.
 TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
   Random random(4);
   std::vector<uint32_t> patterns;

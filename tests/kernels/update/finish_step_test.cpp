@@ -1,4 +1,5 @@
-// The scalars of a step: normalising, unscaling, clipping; the verdict; running statistics and the dynamic loss scale.
+// The scalars of a step: normalising, unscaling, clipping; skipped steps; running statistics; the dynamic
+// loss scale.
 #include <tuple>
 
 #include "tests/kernels/update/update.h"
@@ -16,14 +17,14 @@ StepState start_state() {
 TEST(FinishStep, NormalisesClipsAndSkips) {
   const StepState start = start_state();
   for (const NamedTable& entry : tables()) {
-    StepState s = finished(*entry.table, start, {200, 56});  // norm 16 / 4 = 4 becomes 1
+    StepState s = finished(*entry.table, start, {200, 56});  // Norm 16 / 4 = 4 becomes 1.
     EXPECT_EQ(s.skip, skip_none);
-    EXPECT_EQ(s.loss, 4);                       // losses {1,2,3} and {10}: 4, where a mean of means gives 6
+    EXPECT_EQ(s.loss, 4);                       // Losses {1,2,3} and {10}: 4, where a mean of means is 6.
     EXPECT_EQ(s.grad_norm, 4);
     EXPECT_NEAR(s.coefficient * 16, 1, 1e-6);
     EXPECT_NEAR(s.step_size, 1e-3 / (1 - std::pow(0.9, 100)), 1e-15);
     EXPECT_NEAR(s.correction2, std::sqrt(1 - std::pow(0.999, 100)), 1e-14);
-    EXPECT_EQ(finished(*entry.table, start, {1}).coefficient, 0.25);  // below the limit: only 1 / N
+    EXPECT_EQ(finished(*entry.table, start, {1}).coefficient, 0.25);  // Below the limit: only 1 / N.
     StepState changed = start;
     changed.max_norm = 0;
     EXPECT_EQ(finished(*entry.table, changed, {256}).coefficient, 0.25);
@@ -45,7 +46,8 @@ TEST(FinishStep, NormalisesClipsAndSkips) {
   }
 }
 
-// Gradients that carry a power of two give the same norm and clip; the coefficient alone undoes it.
+// Gradients with a power of two as factor give the same norm and clipping; only the coefficient removes the
+// factor.
 TEST(FinishStep, UnscalesExactly) {
   for (const NamedTable& entry : tables())
     for (double norm : {0.3, 16.0}) {
@@ -61,7 +63,7 @@ TEST(FinishStep, UnscalesExactly) {
     }
 }
 
-struct ScaleStep { char kind; double scale; uint64_t good_steps; };  // +: finite, x: overflow, 0: no targets
+struct ScaleStep { char kind; double scale; uint64_t good_steps; };  // +: finite, x: overflow, 0: no targets.
 
 void follow(const Table& table, StepState state, const std::vector<ScaleStep>& trace) {
   for (size_t i = 0; i < trace.size(); ++i) {
@@ -104,8 +106,8 @@ StepState observed(const Table& table, StepState state, double loss, double norm
   return finished(table, state, {norm * norm});
 }
 
-// The running mean and variance are those of all values: of 64 and fewer with even weights, after them with w·(1 - w)^age for
-// those that came later, and what is left for the first 64 together.
+// The running mean and variance are those of all values. Up to 64 values have equal weights. Later ones have
+// weight w·(1 - w)^age, and the first 64 share the rest.
 TEST(Outliers, StatisticsAreExponentiallyWeightedAfterAnEvenStart) {
   static_assert(outlier_weight > 1.0 / 65 && outlier_weight < 1.0 / 64);
   Random random(1);
@@ -136,7 +138,8 @@ TEST(Outliers, StatisticsAreExponentiallyWeightedAfterAnEvenStart) {
   }
 }
 
-// A run's losses fall far within its first steps: a spike of the height of the first one must stand out when steps are judged.
+// A run's losses fall far within its first steps. When steps are first judged, a spike as high as the first
+// loss must be an outlier.
 TEST(Outliers, TheFirstLossesOfARunDoNotHideASpike) {
   for (const NamedTable& entry : tables()) {
     StepState s = start_state();
@@ -158,7 +161,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
         step(i % 2 ? 3 : 1);
         ASSERT_EQ(s.skip, skip_none);
       }
-      step(1000);                              // the last one that is not judged
+      step(1000);                              // The last step that is not judged.
       EXPECT_EQ(s.skip, skip_none);
       EXPECT_EQ(s.observed, outlier_history);
       EXPECT_EQ(s.good_steps, outlier_history);
@@ -175,7 +178,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
         EXPECT_NEAR(mean, old_mean + outlier_weight * 4 * deviation, 1e-9);
         EXPECT_NEAR(variance, (1 - outlier_weight) * (1 + outlier_weight * 16) * deviation * deviation, 1e-6);
       }
-      step(-1e6);                              // far below (of a norm, which has no sign, far above)
+      step(-1e6);                              // Far below; for a norm, which has no sign, far above.
       EXPECT_EQ(s.skip, in_loss ? skip_none : skip_outlier);
       s.outlier_limit = 0;
       step(1e12);
@@ -183,7 +186,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
     }
 }
 
-// A loss that has always been 1 has the least deviation: what is farther above is an outlier, what is below is not.
+// A loss that has always been 1 has the least deviation: a larger one is an outlier, a smaller one is not.
 TEST(Outliers, OnlyCountUpward) {
   for (const NamedTable& entry : tables()) {
     StepState s = start_state();
@@ -198,7 +201,7 @@ TEST(Outliers, OnlyCountUpward) {
     EXPECT_EQ(above.loss_mean, 1 + outlier_weight * (limit - 1));
     EXPECT_GT(above.loss_variance, 0);
     EXPECT_EQ(observed(*entry.table, s, 1, 1 + 1.001 * 5 * outlier_spread).skip, skip_outlier);
-    // One that stays there is not one for ever.
+    // A value that stays there does not remain an outlier.
     StepState moved = s;
     int skipped = 0;
     for (int i = 0; i < 200; ++i) skipped += (moved = observed(*entry.table, moved, 1.01, 1)).skip == skip_outlier;

@@ -1,4 +1,5 @@
-// gradient_sum against sums in fp32, term after term, on every instruction set and on devices, bit by bit: of any number of terms, into any of them.
+// gradient_sum compared with sums in fp32, term after term, bit by bit, on every instruction set and on
+// devices: for any number of terms, into any of them.
 #include "tests/kernels/everywhere.h"
 
 namespace stw::kernels::test::gradient_sum_test {
@@ -11,14 +12,15 @@ TEST(GradientSum, AddsInOrder) {
       for (const int terms : {1, 2, 3, 4, 5, 8, 9, 12, 31, 32}) {
         if (count > 4096 && terms % 4 != 0) continue;
         std::vector<Buffer> all;
-        for (int k = 0; k < terms; ++k) all.push_back(Buffer::normal(dtype, random, count, k % 3 == 0 ? 100 : 1));   // the order shows
+        // So that the order shows.
+        for (int k = 0; k < terms; ++k) all.push_back(Buffer::normal(dtype, random, count, k % 3 == 0 ? 100 : 1));
         Buffer expected(dtype, count);
         for (int64_t i = 0; i < count; ++i) {
           float sum = all[0].get(i);
           for (int k = 1; k < terms; ++k) sum += all[static_cast<size_t>(k)].get(i);
           expected.set(i, sum);
         }
-        const int into = terms / 3;   // a term
+        const int into = terms / 3;   // A term.
         const std::vector<Buffer> sums = everywhere([&](const Table& table, int threads) {
           std::vector<Buffer> copies = all;
           Buffer apart(dtype, count);

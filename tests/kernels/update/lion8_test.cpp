@@ -1,4 +1,4 @@
-// Lion with an 8-bit block-wise momentum: against fp64, blocks, and against the 32-bit momentum.
+// Lion with an 8-bit block-wise momentum, compared with fp64 and with the 32-bit momentum, and its blocks.
 #include "kernels/common/quantile_map.h"
 #include "tests/kernels/update/updates.h"
 
@@ -22,7 +22,7 @@ TEST(Lion8, AgreesWithDoubleOnEveryTail) {
       m.push_back(0.99 * old + 0.01 * g);
       absmax[i / 256] = std::max(absmax[i / 256], static_cast<float>(std::fabs(m[i])));
       const double expected = start.p[i] * (1 - 1e-3) - (c > 0 ? 1e-2 : -1e-2);
-      // Rounding may turn the sign of a c that is nearly nothing.
+      // Rounding may change the sign of a c that is almost 0.
       wrong_steps += std::fabs(end.p[i] - expected) > 1e-6 && std::fabs(c) > 1e-6 * std::fabs(0.1 * g);
     }
     EXPECT_EQ(wrong_steps, 0u) << count;
@@ -60,7 +60,7 @@ TEST(Lion8, ZeroBlockStaysZero) {
   std::fill(s.gradient.begin() + 256, s.gradient.begin() + 512, 0.0f);
   const StepState state = state_of();
   for (const NamedTable& entry : tables()) {
-    std::fill(s.code.begin(), s.code.end(), uint8_t{0});   // as `fill` leaves them
+    std::fill(s.code.begin(), s.code.end(), uint8_t{0});   // As `fill` leaves them.
     std::fill(s.absmax.begin(), s.absmax.end(), 0.0f);
     const std::vector<float> before = s.p;
     for (int step = 0; step < 3; ++step) update(lion8_rule, *entry.table, s.args(state));
@@ -73,9 +73,10 @@ TEST(Lion8, ZeroBlockStaysZero) {
   }
 }
 
-// Gaussian gradients at sixteen scales from 1 to 1e-8 of the block's maximum, side by side in every block. Returns for
-// each scale the share of steps that go the way of a 32-bit momentum's. With `resynchronise` every step starts from
-// that momentum, so that it shows the rounding of one step; without it the 8-bit momentum goes its own way.
+// Gaussian gradients at sixteen scales from 1 to 1e-8 of the block's maximum, mixed in every block. Returns
+// for each scale the share of steps with the sign of the step of a 32-bit momentum. With `resynchronise`,
+// every step starts from that momentum, so the result shows the rounding of one step. Without it, the 8-bit
+// momentum evolves on its own.
 constexpr int scales = 16;
 double decade(size_t scale) { return 8.0 * static_cast<double>(scale) / (scales - 1); }
 std::vector<double> agreeing_steps(bool resynchronise) {
@@ -114,10 +115,10 @@ std::vector<double> agreeing_steps(bool resynchronise) {
   return agreed;
 }
 
-// Below 1e-6 of the maximum the momentum is 0 and the gradient's sign decides, which is right in 0.83 of all steps. Left
-// to itself, a momentum that moves by less than half a gap of the map stays where it is: with beta2 = 0.99 that costs
-// signs from 1e-2 of the maximum on. Measured (one step; 300 steps): 1e-2 0.994, 0.96; 1e-3 0.988, 0.92; 1e-4 0.977, 0.86;
-// 1e-5 0.957, 0.82.
+// Below 1e-6 of the maximum, the momentum is 0 and the gradient's sign decides; it is right in 0.83 of all
+// steps. Without resynchronisation, a momentum that moves by less than half a gap of the map stays unchanged:
+// with beta2 = 0.99, signs are wrong from 1e-2 of the maximum on. Measured (one step; 300 steps): 1e-2 0.994,
+// 0.96; 1e-3 0.988, 0.92; 1e-4 0.977, 0.86; 1e-5 0.957, 0.82.
 TEST(Lion8, StepsGoTheWayOf32Bits) {
   const std::vector<double> one = agreeing_steps(true), many = agreeing_steps(false);
   for (size_t i = 0; i < scales; ++i) {

@@ -1,4 +1,4 @@
-// Muon: against fp64, singular values, what the update may not depend on, PyTorch.
+// Muon compared with fp64 and with PyTorch; singular values; what the update must not depend on.
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/update/updates.h"
 
@@ -40,7 +40,7 @@ Dense orthogonalised(Dense u) {
   }
   return tall ? transposed(u) : u;
 }
-// By one-sided Jacobi rotations: rows are turned until they are orthogonal to each other.
+// By one-sided Jacobi rotations: rows are rotated until they are orthogonal to each other.
 std::vector<double> singular_values(Dense a) {
   if (a.rows > a.columns) a = transposed(a);
   const auto dot = [&a](int64_t i, int64_t j) {
@@ -63,8 +63,8 @@ std::vector<double> singular_values(Dense a) {
   return values;
 }
 
-// The kernel's u alone: a parameter of zeros with a learning rate of -1 / (0.2·√max(rows, columns)). On tensor cores one of 16 bits
-// beside its master, which is the result.
+// The kernel's u alone: a parameter of zeros with a learning rate of -1 / (0.2·√max(rows, columns)). On
+// tensor cores, the parameter has 16 bits, and its master is the result.
 Dense update_of(Parameter& s, StepState state, ProductKernels products = ProductKernels::chain) {
   Dense u(s.rows(), s.columns);
   state.learning_rate = -1 / (0.2 * std::sqrt(static_cast<double>(std::max(u.rows, u.columns))));
@@ -76,8 +76,9 @@ Dense update_of(Parameter& s, StepState state, ProductKernels products = Product
   return u;
 }
 
-// Rounding errors of 2^-24 of a normalised matrix grow by at most 3.4445 in each of five iterations, 485 in all: 3e-5.
-// Measured: at most 2.7e-6 of the largest element of u, and 7.1e-8 of the parameter.
+// Rounding errors of 2^-24 of a normalised matrix grow by a factor of at most 3.4445 in each of five
+// iterations, 485 in all: 3e-5. Measured: at most 2.7e-6 of the largest element of u, and 7.1e-8 of the
+// parameter.
 TEST(Muon, AgreesWithDouble) {
   Random random(1);
   for (const Extents& shape : shapes_of(muon_rule)) {
@@ -126,9 +127,10 @@ Parameter first_step(Random& random, const Extents& shape) {
   return s;
 }
 
-// Operands of bf16 are off by at most 2^-9, 15 products stand one behind the other, and the steps' polynomial makes of an error at
-// most 3.4445 times, where singular values are near 1 a half of it. Measured: root mean squares of 1.0 to 2.3 % of the update's, and
-// 1.0 to 1.5 % for matrices of 64 × 4096 to 1000 × 1000; torch.optim.Muon, which rounds X too, 1.0 to 1.4 % there.
+// bf16 operands are off by at most 2^-9, there are 15 products in a row, and the polynomial of a step
+// multiplies an error by at most 3.4445, by a half of that near singular values of 1. Measured: root mean
+// squares of 1.0 to 2.3 % of the update's, 1.0 to 1.5 % for matrices of 64 × 4096 to 1000 × 1000;
+// torch.optim.Muon, which also rounds X, has 1.0 to 1.4 % there.
 TEST(Muon, OnTensorCoresAgreesWithDouble) {
   Random random(6);
   std::vector<Extents> shapes = shapes_of(muon_rule);
@@ -140,8 +142,8 @@ TEST(Muon, OnTensorCoresAgreesWithDouble) {
   }
 }
 
-// What gradients are like: some directions and little noise, whose small singular values the iterations bring forward: off by 0.6 to
-// 0.8 %. With X rounded to bf16 the errors of the large ones would drown them: 37 to 60 %.
+// Typical gradients: a few directions and little noise, whose small singular values the iterations amplify.
+// Off by 0.6 to 0.8 %. With X rounded to bf16, the errors of the large values would exceed them: 37 to 60 %.
 TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
   Random random(7);
   for (const Extents& shape : {Extents{40, 72}, {72, 40}, {37, 101}}) {
@@ -158,7 +160,8 @@ TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
   }
 }
 
-// Of a parameter in 16 bits where anything but chains is asked for, by our own product whoever computes the others.
+// A parameter in 16 bits uses our own product for all choices other than chain, whatever computes the other
+// products.
 TEST(Muon, TakesTensorCoresWhereTheyAreAskedFor) {
   Random random(8);
   const Parameter start(random, {24, 40});
@@ -179,7 +182,8 @@ TEST(Muon, TakesTensorCoresWhereTheyAreAskedFor) {
   }
 }
 
-// The polynomial's fifth iterate lies in [0.67, 1.21] for all singular values from 0.004 to 1 of the norm.
+// The fifth iterate of the polynomial lies in [0.67, 1.21] for all singular values from 0.004 to 1 of the
+// norm.
 TEST(Muon, MovesSingularValuesNearOne) {
   Random random(2);
   for (const Extents& shape : {Extents{17, 5}, {5, 17}, {33, 129}, {129, 33}, {1, 7}, {100, 200}}) {
@@ -194,7 +198,7 @@ TEST(Muon, MovesSingularValuesNearOne) {
   }
 }
 
-// Of the first step's gradient only the direction matters: powers of two change no bit.
+// Only the direction of the first step's gradient matters: powers of two change no bit.
 TEST(Muon, DoesNotDependOnTheSizeOfTheGradient) {
   Random random(3);
   for (const Extents& shape : shapes_of(muon_rule)) {
@@ -214,7 +218,7 @@ TEST(Muon, DoesNotDependOnTheSizeOfTheGradient) {
   }
 }
 
-// Rows and columns change places: the chains are the same, only the norm is summed in another order.
+// Rows and columns swapped: the chains are the same, only the norm is summed in another order.
 TEST(Muon, TransposedMatrixHasTheTransposedUpdate) {
   Random random(4);
   for (const Extents& shape : {Extents{17, 5}, {33, 129}, {110, 150}}) {
@@ -243,8 +247,8 @@ TEST(Muon, WithoutAGradientOnlyDecays) {
   }
 }
 
-// PyTorch iterates in bf16: every product is rounded by 2^-9. Measured over the ten steps: 1.2e-2 of the largest move, on tensor cores
-// 1.9e-2.
+// PyTorch iterates in bf16: every product is rounded by 2^-9. Measured over the ten steps: 1.2e-2 of the
+// largest move, 1.9e-2 on tensor cores.
 TEST(Muon, ResemblesTorchAfterTenSteps) {
   const auto error_of = [](const golden::MuonCase& golden, const Table& table, ProductKernels products) {
     std::vector<float> p, m(golden::matrix_count), g = m;

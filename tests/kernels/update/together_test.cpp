@@ -1,4 +1,4 @@
-// Several tensors in one call: each has the bits that it has alone, whatever it lies beside.
+// Several tensors in one call: each has the bits that it has alone, whatever the others are.
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update/update.h"
 #include "tests/kernels/update/updates.h"
@@ -11,7 +11,7 @@ struct Member {
   std::vector<uint8_t> second_code;
   std::vector<float> second_absmax;
   std::vector<uint16_t> half_gradient;
-  UpdateArgs args;   // without addresses
+  UpdateArgs args;   // Without addresses.
 
   Member(Random& random, int64_t count) : parameter(random, {count, 0}), second_code(parameter.code.size()), second_absmax(parameter.absmax), args{} {
     for (uint8_t& code : second_code) code = static_cast<uint8_t>(random.bits());
@@ -22,11 +22,12 @@ struct Member {
     }
     args.dtype = all_dtypes[random.between(0, 2)];
     args.gradient_dtype = random.between(0, 1) == 0 ? DType::f32 : DType::bf16;
-    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;   // whether it has one
+    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;   // Whether it has one.
     args.rate = random.between(0, 3) == 0 ? 2 : 1;
     args.decay = random.between(0, 1) == 0 ? 0 : 0.1;
     args.stream = static_cast<uint32_t>(random.bits());
-    args.remainder = random.between(0, 2) == 0 ? nullptr : parameter.remainder.data();   // else rounded by chance
+    // Null: rounded stochastically.
+    args.remainder = random.between(0, 2) == 0 ? nullptr : parameter.remainder.data();
   }
   UpdateArgs args_of(const StepState& state) {
     UpdateArgs a = parameter.args(state, args.decay, args.dtype);

@@ -1,10 +1,10 @@
-// What tests of the update share: a step's state, and the arguments of an update of an fp32 parameter.
+// Shared by tests of the update: a step's state, and the arguments of an update of an fp32 parameter.
 #pragma once
 #include "tests/kernels/harness.h"
 
 namespace stw::kernels::test {
 
-// As the runtime leaves it where gradients carry no scale.
+// As the runtime leaves it if gradients carry no scale.
 inline StepState unscaled_state() {
   StepState state{};
   state.loss_scale = state.batch_factor = 1;
@@ -15,7 +15,7 @@ inline StepState finished(const Table& table, StepState state, std::vector<doubl
   return state;
 }
 
-// Without moments, which every rule has its own of.
+// Without moments, which differ between rules.
 inline UpdateArgs update_args(std::vector<float>& parameter, const std::vector<float>& gradient, const StepState& state,
                               double decay) {
   UpdateArgs args = {};

@@ -1,5 +1,5 @@
-// What every update rule owes (bits, skipped steps, storage of the master, tied gradients), and the rules that are one
-// formula an element: SGD and Lion.
+// The requirements of every update rule (bits, skipped steps, storage of the master, tied gradients), and the
+// rules with one formula for each element: SGD and Lion.
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/update/updates.h"
 
@@ -51,7 +51,8 @@ TEST(UpdateRules, SkippedStepTouchesNothing) {
     }
 }
 
-// A master in two halves, or beside an fp16 parameter, is the fp32 parameter bit for bit, and so are the states.
+// A master in two parts, or a master with an fp16 parameter, has the bits of the fp32 parameter, and so do
+// the states.
 TEST(UpdateRules, SplitAndSeparateMastersFollowTheParameter) {
   Random random(3);
   for (const Rule& rule : rules)
@@ -99,8 +100,8 @@ TEST(UpdateRules, SumTiedGradientsAndScaleTheRate) {
   }
 }
 
-// Gradients in bf16 are read as the fp32 numbers that they are, wherever they begin. AdamW's rules have tests of their own but
-// for this.
+// bf16 gradients are read as the same fp32 numbers, wherever they begin. AdamW's rules have tests of their
+// own for everything else.
 TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
   Random random(5);
   std::vector<Rule> all(std::begin(rules), std::end(rules));
@@ -149,7 +150,8 @@ TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
     }
 }
 
-// Of the elements before the guard, relative to the largest one or to 1: differences of a few numbers may cancel.
+// Of the elements before the guard, relative to the largest one or to 1: differences of a few numbers may
+// cancel.
 double error_of(const std::vector<float>& found, std::vector<double> expected) {
   std::vector<float> head(found.begin(), found.begin() + static_cast<int64_t>(expected.size()));
   head.push_back(1), expected.push_back(1);
@@ -183,12 +185,12 @@ TEST(Sgd, AgreesWithDouble) {
         }
 }
 
-// Where rounding could turn the sign of what is nearly nothing, either sign is right.
+// Where rounding could change the sign of a number near 0, either sign is right.
 TEST(Lion, AgreesWithDouble) {
   Random random(6);
   for (const Extents& shape : shapes_of(lion_rule)) {
     Parameter s(random, shape);
-    for (size_t i = 0; i < s.gradient.size(); i += 5) s.first[i] = s.gradient[i] = 0;   // sign(0) = 0
+    for (size_t i = 0; i < s.gradient.size(); i += 5) s.first[i] = s.gradient[i] = 0;   // sign(0) = 0.
     const StepState state = state_of();
     std::vector<double> p, m;
     uint64_t unsure = 0;

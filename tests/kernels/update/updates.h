@@ -1,4 +1,4 @@
-// What the tests of the update rules share: the rules, a parameter with everything that any of them reads or writes, the
+// Shared by the tests of the update rules: the rules, a parameter with all that any rule reads or writes, the
 // scalars of a step, a fixed sequence of numbers.
 #pragma once
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace stw::kernels::test {
 
 struct Rule {
   const char* name;
-  void (*Table::*kernel)(const Launch&, const List<UpdateArgs>&);   // or null, and
+  void (*Table::*kernel)(const Launch&, const List<UpdateArgs>&);   // One of the two kernels is null.
   void (*Table::*single)(const Launch&, const UpdateArgs&);
-  bool matrix;   // knows matrices
-  bool vector;   // knows vectors
+  bool matrix;   // Supports matrices.
+  bool vector;   // Supports vectors.
 };
 inline constexpr Rule sgd_rule{"sgd", &Table::sgd, nullptr, false, true}, lion_rule{"lion", &Table::lion, nullptr, false, true},
     lion8_rule{"lion8", &Table::lion8, nullptr, false, true}, muon_rule{"muon", nullptr, &Table::muon, true, false},
@@ -39,10 +39,11 @@ inline std::vector<Extents> shapes_of(const Rule& rule) {
   if (rule.vector) shapes = {{1, 0}, {15, 0}, {255, 0}, {257, 0}, {4095, 0}, {5000, 0}, {20001, 0}};
   if (rule.matrix) {
     shapes.insert(shapes.end(), {{1, 1}, {1, 7}, {7, 1}, {17, 5}, {5, 17}, {64, 64}, {33, 129}, {129, 33}});
-    if (emulated())   // of tiles of 64 × 64 and blocks of 64 rows, and no more multiplications than it takes
+    if (emulated())   // For tiles of 64 × 64 and blocks of 64 rows, with few multiplications.
       shapes.insert(shapes.end(), {{140, 130}, {130, 140}, {200, 7}, {7, 200}});
     else
-      shapes.insert(shapes.end(), {{70, 300}, {300, 210}, {210, 300}, {386, 390}, {900, 7}, {7, 900}});   // of blocks of 384 rows
+      // For blocks of 384 rows.
+      shapes.insert(shapes.end(), {{70, 300}, {300, 210}, {210, 300}, {386, 390}, {900, 7}, {7, 900}});
   }
   return shapes;
 }
@@ -55,9 +56,10 @@ inline void split_master(float value, uint16_t& half, int16_t& remainder) {
   remainder = static_cast<int16_t>(static_cast<int64_t>(bits) - (static_cast<int64_t>(half) << 16));
 }
 
-// A parameter in every storage, its states and its gradients. Behind each of them lie elements that no kernel may touch.
+// A parameter in every storage, its states and its gradients. Guard elements follow each; no kernel may touch
+// them.
 struct Parameter {
-  static constexpr int64_t guard = 300;   // more than a block of 8-bit states
+  static constexpr int64_t guard = 300;   // More than a block of 8-bit states.
   int64_t count, columns;
   std::vector<float> p, first, second, absmax, gradient, tied;
   std::vector<uint8_t> code;
@@ -75,7 +77,7 @@ struct Parameter {
     for (size_t i = 0; i < p.size(); ++i) split_master(p[i], half[i], remainder[i]);
   }
   int64_t rows() const { return columns > 0 ? count / columns : count; }
-  // Squares where the first state holds squares.
+  // Squares if the first state holds squares.
   Parameter& for_rule(const Rule& rule) {
     if (rule.single == &Table::adafactor)
       for (float& value : first) value *= value;
@@ -99,7 +101,7 @@ struct Parameter {
     a.first_absmax = absmax.data();
     return a;
   }
-  // All that a kernel may change, and the guards.
+  // Everything that a kernel may change, and the guards.
   Buffer bytes() const {
     std::vector<unsigned char> all;
     const auto append = [&all](const auto& values) {
@@ -115,7 +117,7 @@ struct Parameter {
 
 inline double code_value(const float* map, const Parameter& p, size_t i) { return map[p.code[i]] * p.absmax[i / 256]; }
 
-// Gradients are normalised by 0.37; t is the step that adafactor is at.
+// Gradients are normalised by 0.37; t is adafactor's step.
 inline StepState state_of(double t = 4) {
   StepState s{};
   s.learning_rate = 1e-2, s.beta1 = 0.9, s.beta2 = 0.99, s.momentum = 0.9, s.coefficient = 0.37;

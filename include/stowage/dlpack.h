@@ -1,7 +1,8 @@
-/* DLPack 1.0's structs (https://dmlc.github.io/dlpack, "C API"), for hosts that have no dlpack.h: #include "stowage/dlpack.h".
+/* The structs of DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), for hosts that have no dlpack.h:
+ * #include "stowage/dlpack.h".
  *
- * Names, values and layout are the standard's, and so is the include guard: a program may include DLPack's own dlpack.h (1.0 or newer) as well,
- * and the first of the two counts. */
+ * Names, values, layout and the include guard are those of the standard. A program may also include DLPack's own
+ * dlpack.h (1.0 or newer). The one that is included first counts. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
@@ -74,7 +75,7 @@ typedef struct DLTensor {
   uint64_t byte_offset;
 } DLTensor;
 
-/* Of versions before 1.0; stowage.h has none of these. */
+/* The struct of versions before 1.0. stowage.h does not use it. */
 typedef struct DLManagedTensor {
   DLTensor dl_tensor;
   void *manager_ctx;

@@ -18,10 +18,10 @@ namespace {
   throw Failure(exit_failed, fmt::format("{}: {}", where, what));
 }
 
-// The columns that say something, by their names.
+// The columns with a meaning, by their names.
 constexpr std::initializer_list<const char*> id_names = {"id", "buffer", "buffer_id"}, lower_names = {"lower", "begin", "start"}, upper_names = {"upper", "end"},
                                              size_names = {"size"}, alignment_names = {"alignment"}, gaps_names = {"gaps"}, offset_names = {"offset"};
-// What a search may start from, and what `plan --csv` tells of a buffer: nothing that constrains a place.
+// Columns that constrain no place: hints for a search, and the descriptions that `plan --csv` writes.
 constexpr std::initializer_list<const char*> harmless_names = {"hint", "name", "class", "label", "comment"};
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) { return std::find(names.begin(), names.end(), name) != names.end(); }
@@ -46,7 +46,7 @@ Number number(const std::string& text, const char* name, const std::string& wher
   return value;
 }
 
-// The whole number that a text begins with, which is taken off.
+// Reads the whole number at the beginning of a text, and removes it from the text.
 template <class Number>
 bool take_number(std::string_view& text, Number& value) {
   const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -61,14 +61,15 @@ bool take_sign(std::string_view& text, char sign) {
   return true;
 }
 
-// One more than the last moment, where a column "end" names that.
+// A column "end" names the last moment of a life. The result is then one more.
 int64_t end_of_life(int64_t last, bool is_included, const char* name, const std::string& where) {
   if (!is_included) return last;
   if (last == INT64_MAX) fail(where, fmt::format("{}: expected less than {}", name, last));
   return last + 1;
 }
 
-// "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", any number of them with blanks between: bytes FIRST to END alone are taken.
+// Any number of "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", separated by blanks. With FIRST:END, only these
+// bytes are taken.
 std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_included, const std::string& where) {
   std::vector<stw_buffer_gap> gaps;
   while (true) {
@@ -121,7 +122,9 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name, bo
     if (life.upper < life.lower)
       fail(where, fmt::format("{}: expected {} or more, found {}; the buffer's {} is {}", upper_name, life.lower - ends_are_included, last, table.header[lower], life.lower));
     const auto [other, is_new] = line_of.emplace(fields[table.id], csv.line());
-    if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", shortened(fields[table.id]), other->second));
+    if (!is_new)
+      fail(where, fmt::format("id: line {1} already has the id \"{0}\"", shortened(fields[table.id]),
+                              other->second));
     stw_buffer_constraint constraint{};
     if (alignment && !fields[*alignment].empty()) {
       constraint.alignment = number<uint64_t>(fields[*alignment], "alignment", where);

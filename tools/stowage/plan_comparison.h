@@ -4,7 +4,7 @@
 
 namespace command {
 
-// Two files that `stowage plan --json` wrote, side by side.
+// Prints the figures of two files that `stowage plan --json` wrote next to each other.
 void compare_plans(const std::string& first, const std::string& second);
 
 }  // namespace command

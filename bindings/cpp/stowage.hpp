@@ -770,7 +770,7 @@ class Trainer {
       if (rows.kind == Kind::none) return;
       const size_t count = rows.values.size();
       if (rows.kind == Kind::rows && (rows.length == 0 || count % rows.length != 0))
-        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers are no rows of " + std::to_string(rows.length));
+        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers cannot form rows of " + std::to_string(rows.length));
       names.push_back(name);
       if (rows.kind == Kind::rows) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
       else shapes.push_back({static_cast<int64_t>(count)});

@@ -38,7 +38,7 @@ namespace Stowage
         {
             int count = Numbers.Given(values, nameof(values)).Length;
             if (length <= 0 || count % length != 0)
-                throw new StowageException(Status.BadArgument, $"{count} numbers are no rows of {length}");
+                throw new StowageException(Status.BadArgument, $"{count} numbers cannot form rows of {length}");
             return new Rows<T>(values, count / length, length);
         }
     }

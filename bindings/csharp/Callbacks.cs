@@ -166,7 +166,7 @@ namespace Stowage
             }
             catch (Exception exception)
             {
-                Environment.FailFast("stowage: an executor failed, and nobody knows which of its tasks still run", exception);
+                Environment.FailFast("stowage: an executor failed, and its tasks may still be running", exception);
             }
         }
     }

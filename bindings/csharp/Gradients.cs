@@ -107,7 +107,7 @@ namespace Stowage
         private IntPtr Address(void* of)
         {
             if (isOver)
-                throw new ObjectDisposedException(nameof(Gradients), "the hook that they were for has returned");
+                throw new ObjectDisposedException(nameof(Gradients), "the hook that received these gradients has returned");
             return (IntPtr)of;
         }
 

@@ -288,7 +288,7 @@ namespace Stowage
             {
                 int open = Volatile.Read(ref views.Open);
                 if (open > 0)
-                    throw new StowageException(Status.BadState, $"replan: {open} views of tensors are open, whose memory would move; dispose of them before");
+                    throw new StowageException(Status.BadState, $"replan: {open} views of tensors are open, and their memory would move; dispose of them first");
                 call.End(stw_trainer_replan(call.Trainer, bytes, &made, &error), &error);
             }
             return new Plan(made);
@@ -416,7 +416,7 @@ namespace Stowage
         {
             int count = Numbers.Given(values, nameof(values)).Length;
             if (index < 0 || index >= tensors.Count || count != tensors[index].Elements)
-                throw new StowageException(Status.BadArgument, $"tensor {index}: there is none of {count} values with that index");
+                throw new StowageException(Status.BadArgument, $"tensor {index}: there is no tensor of {count} values with that index");
             long[] shape = tensors[index].Shape.ToArray();
             stw_error error = stw_error.Sized();
             fixed (float* from = values)

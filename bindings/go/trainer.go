@@ -234,7 +234,7 @@ func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.st
 
 func (b *Batch) check(labels int) error {
 	if b.Samples <= 0 || len(b.Tokens) == 0 || len(b.Tokens)%b.Samples != 0 {
-		return failure(BadArgument, "Tokens: %d numbers are no %d rows of one length", len(b.Tokens), b.Samples)
+		return failure(BadArgument, "Tokens: %d numbers cannot form %d rows of one length", len(b.Tokens), b.Samples)
 	}
 	for _, one := range []struct {
 		name     string
@@ -598,7 +598,7 @@ func fromFP16(bits uint16) float32 {
 // SetTensor overwrites a parameter. The number of values must be the same.
 func (t *Trainer) SetTensor(index int, values []float32) error {
 	if index < 0 || index >= len(t.tensors) || uint64(len(values)) != t.tensors[index].Elements {
-		return failure(BadArgument, "tensor %d: there is none of %d values with that index", index, len(values))
+		return failure(BadArgument, "tensor %d: there is no tensor of %d values with that index", index, len(values))
 	}
 	shape := t.tensors[index].Shape
 	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {

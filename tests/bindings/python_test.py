@@ -170,7 +170,7 @@ class Library(unittest.TestCase):
             self.assertRegex(said("/no/such/file.so")[1], r"looked at /no/such/file\.so \(.*No such file")
             (package / "libstowage.so.0").write_bytes(b"\x7fELF, but no more")
             self.assertRegex(said()[1], r"looked at .*/stowage/libstowage\.so\.0 \(")
-            self.assertRegex(said("libm.so.6")[1], "libm.so.6 is no library of Stowage's")
+            self.assertRegex(said("libm.so.6")[1], "libm.so.6 is not Stowage's library")
 
     def test_failures_are_exceptions(self):
         with self.assertRaises(stowage.Error) as raised:

@@ -225,7 +225,7 @@ fn targets_are_labels_one_further() {
     let refused = Batch { weights: Some(Rows::new(&weights, LENGTH)), ..batch };
     assert_eq!(other.trainer.step(&refused, 1e-3).unwrap_err().status, Status::UNSUPPORTED);
     let ragged = other.trainer.step(&Batch::of_tokens(&tokens[1..], LENGTH), 1e-3).unwrap_err();
-    assert_eq!((ragged.status, ragged.message.as_str()), (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers are no rows of 16"));
+    assert_eq!((ragged.status, ragged.message.as_str()), (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers cannot form rows of 16"));
     assert_eq!(other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).unwrap_err().status, Status::BAD_ARGUMENT);
 }
 

@@ -74,7 +74,7 @@ def _open(path):
         raise OSError(f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
                       f"into {beside.parent}, or say where it is: stowage.load(path)") from None
     if not hasattr(found, "stw_version"):
-        raise OSError(f"{place} is no library of Stowage's: it has no stw_version")
+        raise OSError(f"{place} is not Stowage's library: it has no stw_version")
     version = found.stw_version()
     if version // 10000 != _abi.STW_VERSION_MAJOR:
         raise OSError(f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, expected version {_abi.STW_VERSION_MAJOR}.x")
@@ -114,7 +114,7 @@ def fitting(kind, value, name):
 
 
 def expect(value, kind, name):
-    """ctypes would take any address for the one of such an object."""
+    """Checks the type of an object. ctypes would accept any address in its place."""
     if not isinstance(value, kind):
         raise TypeError(f"{name}: expected a {kind.__name__}, found {type(value).__name__}")
     return value
@@ -142,13 +142,13 @@ def entry(function, *arguments):
 
 
 def python_ends():
-    """Whether it does, and this is another thread than the one that ends it."""
+    """Whether Python is ending, and this thread is not the one that ends it."""
     return _ending_thread is not None and _ending_thread != threading.get_ident()
 
 
 def _stay_if_python_ends():
     if python_ends():
-        threading.Event().wait()   # for ever: as a daemon thread, this one goes with the process
+        threading.Event().wait()   # waits for ever: this daemon thread ends with the process
 
 
 @atexit.register
@@ -182,14 +182,15 @@ def check(status, error=None):
 
 
 def failure(status, error=None):
-    """The exception that says so."""
+    """The exception for a failed call."""
     kind = {_abi.STW_CANCELLED: Cancelled, _abi.STW_OVER_BUDGET: OverBudget}.get(status, Error)
     details = (text(error.message), error.native_code, error.bytes_needed, error.bytes_available) if error else ("",)
     return kind(status, status_name(status), *details)
 
 
 def call(function, *arguments, allowed=()):
-    """Calls an entry whose last argument is an error. Raises Error but for the statuses that are allowed, and returns the status."""
+    """Calls an entry whose last argument is an error. Raises Error unless the status is allowed, and returns
+    the status."""
     error = struct("stw_error")
     status = entry(function, *arguments, ctypes.byref(error))
     if status not in allowed:

@@ -1,11 +1,12 @@
-"""Option structs from keyword arguments, and results as Python has them: words for numbers that have names."""
+"""Makes option structs from keyword arguments, and Python objects from results. Constants that have names
+become words."""
 import ctypes
 import os
 
 from . import _abi
 from ._library import Handle, Info, check, entry, fitting, struct, text
 
-# Fields whose numbers have names: the beginning that the constants share.
+# Fields whose values are named constants, with the common beginning of these names.
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
          "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",

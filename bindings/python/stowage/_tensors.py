@@ -46,7 +46,7 @@ def _integers(values):
 
 
 def _of_buffer(view):
-    """A tensor over a memoryview, which must outlive it."""
+    """A tensor over a memoryview, which must outlive the tensor."""
     form = view.format[1:] if view.format[:1] in ("@", "=", "<" if sys.byteorder == "little" else ">") else view.format
     if form not in _FORMATS:
         raise TypeError(f"a buffer of format {view.format!r} is no tensor of numbers")
@@ -83,7 +83,7 @@ def _address(view):
 
 
 def _of_rows(rows, code):
-    """Lists of numbers, or lists of such lists that are all as long."""
+    """A tensor from a list of numbers, or from a list of such lists of one length."""
     nested = bool(rows) and hasattr(rows[0], "__len__")
     if nested and any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("rows of one length were expected; pad them, and say how long they are (lengths)")
@@ -152,7 +152,7 @@ def _of_capsule(values):
 
 
 def take_back(given):
-    """Ends memoryviews: who asks them for anything gets a ValueError. Those that an array looks through stay."""
+    """Ends memoryviews: a later use raises ValueError. Memoryviews that an array uses stay valid."""
     with _lock:
         views, given[:] = [one() for one in given], []
     for view in views:
@@ -308,7 +308,8 @@ def _delete(address, exports=_exports):   # bound here, because the module may b
     exports.pop(address, None)
 
 
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_delete))   # who holds a tensor may let go of it after everything here is gone
+# a holder may release its tensor after this module is gone
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_delete))
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_exports))
 
 
@@ -328,7 +329,7 @@ def drop_unclaimed():
 
 
 def _exported(view):
-    """A struct of its own, which keeps the view until its new owner deletes it."""
+    """A struct of its own. It keeps the view alive until its new owner deletes it."""
     drop_unclaimed()
     made = DLManagedTensorVersioned(major=1, minor=0, deleter=_delete, dl_tensor=view._managed.dl_tensor)
     address = ctypes.addressof(made)

@@ -40,7 +40,7 @@ class Model(Handle):
 
     @property
     def tensors(self):
-        """Parameters as they are in files, tied ones once: `name`, `shape`, `elements`."""
+        """The parameters, as they are in files: `name`, `shape`, `elements`. Tied parameters appear once."""
         found = [info(one) for one in every("stw_model_tensor_at", "stw_tensor_info", self)]
         for one in found:
             one.shape = tuple(one.shape[:one.ndim])

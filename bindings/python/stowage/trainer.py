@@ -21,7 +21,8 @@ KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRA
 
 
 class Dataset(Handle):
-    """A file of tokens. Keyword arguments: stw_dataset_options; token_kinds: bytes, one for each token of the vocabulary."""
+    """A dataset: a file of tokens. Keyword arguments: fields of stw_dataset_options. token_kinds: bytes, one
+    for each token of the vocabulary."""
 
     _destroy = "stw_dataset_close"
 
@@ -93,7 +94,7 @@ class _Raised:
         self.error = None
 
     def guard(self, function):
-        """The callback's answer as the library wants it: anything but 0 stops."""
+        """The callback's result for the library: any value except 0 stops the call."""
         try:
             return 1 if self.error is not None or python_ends() else int(bool(function()))
         except BaseException as error:
@@ -126,7 +127,7 @@ TASKS_WITH_VALUES = {"labels", "number"}
 
 
 def _batch(learning_rate=0, has_values=False, **named):
-    """A stw_batch of the tensors that are there, which it keeps."""
+    """A stw_batch of the tensors that are given. It keeps them alive."""
     is_float = lambda name: name in FLOATS or (has_values and name == "labels")
     given = {name: tensor_of(values, "f" if is_float(name) else "i") for name, values in named.items() if values is not None}
     batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
@@ -137,7 +138,7 @@ def _batch(learning_rate=0, has_values=False, **named):
 
 
 def _end_to_end(lists, name):
-    """Lists of numbers as one C array, and how many each of them has."""
+    """Lists of numbers as one C array, and the length of each list."""
     lists = [[*one] for one in lists]
     return numbers((value for one in lists for value in one), ctypes.c_int32, name), [*map(len, lists)]
 
@@ -203,7 +204,7 @@ class Trainer(Handle):
         return status
 
     def _explain(self, error):
-        """Raises it."""
+        """Raises the error, with the exception of the allocator as its cause."""
         if self._memory:
             self._memory.explain(error)
         raise error
@@ -287,7 +288,8 @@ class Trainer(Handle):
         return [out[i * length:(i + 1) * length] for i in range(samples)]
 
     def write_reference(self, dataset, path):
-        """Goes over a dataset of pairs and writes the log-probabilities of its targets into a file, the `reference` that a Dataset takes."""
+        """Goes once over a dataset of pairs and writes the log-probabilities of its targets into a file, for
+        the `reference` of a Dataset."""
         self._call("stw_trainer_write_reference", expect(dataset, Dataset, "dataset"), encoded(path))
 
     def replan(self, memory_bytes):
@@ -319,8 +321,8 @@ class Trainer(Handle):
         return self._model.index_of(parameter) if isinstance(parameter, str) else parameter
 
     def tensor(self, parameter, kind="parameter"):
-        """A View of a parameter, by name or index, or of its "gradient", "first_moment" or "second_moment"; valid until the trainer is closed or
-        planned again."""
+        """A View of a parameter, by name or index, or of its "gradient", "first_moment" or "second_moment".
+        It is valid until the trainer is closed or planned again."""
         if kind not in KINDS:
             raise ValueError(f"kind \"{kind}\": expected one of {', '.join(KINDS)}")
         pointer = ctypes.c_void_p()

@@ -24,7 +24,7 @@ impl<'a, T: Number> Rows<'a, T> {
         Rows { values, length: None }
     }
 
-    /// Numbers in all rows.
+    /// The number of numbers in all rows.
     pub(crate) fn count(&self) -> usize {
         self.values.len()
     }
@@ -33,7 +33,7 @@ impl<'a, T: Number> Rows<'a, T> {
         match self.length {
             None => Borrowed::new(self.values, &[self.values.len() as i64]),
             Some(length) if length > 0 && self.values.len() % length == 0 => Borrowed::new(self.values, &[(self.values.len() / length) as i64, length as i64]),
-            Some(length) => Err(Error::new(Status::BAD_ARGUMENT, format!("\"{name}\": {} numbers are no rows of {length}", self.values.len()))),
+            Some(length) => Err(Error::new(Status::BAD_ARGUMENT, format!("\"{name}\": {} numbers cannot form rows of {length}", self.values.len()))),
         }
     }
 }

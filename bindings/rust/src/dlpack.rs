@@ -65,7 +65,7 @@ mod private {
     }
 }
 
-/// A borrowed tensor of a slice, compact.
+/// A compact tensor that borrows a slice.
 pub(crate) struct Borrowed<'a> {
     managed: DLManagedTensorVersioned,
     shape: Box<[i64]>,
@@ -76,7 +76,7 @@ impl<'a> Borrowed<'a> {
     /// The product of `shape` must be the slice's length.
     pub(crate) fn new<T: Number>(values: &'a [T], shape: &[i64]) -> Result<Borrowed<'a>> {
         if shape.iter().try_fold(1i64, |all, &size| all.checked_mul(size)) != i64::try_from(values.len()).ok() {
-            return Err(Error::new(Status::BAD_ARGUMENT, format!("{} numbers are no tensor of shape {shape:?}", values.len())));
+            return Err(Error::new(Status::BAD_ARGUMENT, format!("{} numbers cannot form a tensor of shape {shape:?}", values.len())));
         }
         let tensor = DLTensor {
             data: values.as_ptr() as *mut c_void,

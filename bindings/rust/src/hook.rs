@@ -70,7 +70,7 @@ impl Hook {
         Hook { hook, on_host, failure: None, panic: None }
     }
 
-    /// After the call in which the hook was called.
+    /// Called after the call that ran the hook.
     pub(crate) fn explain(&mut self, error: Error) -> Error {
         if let Some(panic) = self.panic.take() {
             resume_unwind(panic);

@@ -1,6 +1,6 @@
-"""The interpreter of PTX, on kernels of another compiler: what Triton makes of products and attention runs right on real devices, so
-it must run right here too. That holds the interpreter's reading of the PTX manual (where fragments, swizzled matrices and their
-descriptors lie, what waits for what) against somebody else's, which hardware has agreed with.
+"""Runs kernels of another compiler in the interpreter of PTX. Triton's products and attention are right on real devices, so
+they must be right here too. This checks how the interpreter reads the PTX manual (places of fragments, swizzled matrices and
+descriptors; what waits for what) against an independent reading that hardware has confirmed.
 
     PYTHON_WITH_TRITON tests/ptx/against_triton.py build/tests/ptx/ptx_run     # torch's wheel brings Triton; no GPU is needed
 
@@ -58,7 +58,7 @@ def attention(q_at, k_at, v_at, o_at, scale, D: tl.constexpr, BM: tl.constexpr, 
 
 @triton.jit
 def value_gradient(q_at, k_at, do_at, dv_at, T, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """dV of attention without a mask whose softmax is not divided by its sum: exp2(scale q k') turned, times dO."""
+    """dV of attention without a mask and without division by the softmax's sum: the transpose of exp2(scale q k'), times dO."""
     n, m, d = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BM), tl.arange(0, D)
     k = tl.load(k_at + n[None, :] * D + d[:, None])
     sums = tl.zeros((BN, D), tl.float32)
@@ -98,7 +98,7 @@ class Machine:
 
 
 def bits(values, kind):
-    """The 16-bit numbers that `values` are; bf16 by cutting, so they must be short."""
+    """`values` as 16-bit numbers. bf16 truncates, so the values must be exact in it."""
     values = numpy.ascontiguousarray(values, numpy.float32)
     return values.astype(numpy.float16).view(numpy.uint16) if kind == "fp16" else (values.view(numpy.uint32) >> 16).astype(numpy.uint16)
 
@@ -126,7 +126,7 @@ def attentions(machine, random):
         shape = {"D": d, "BM": bm, "BN": bn}
         inputs = [("*" + kind, bits(x, kind)) for x in (q, k, v)]
         said = machine.run(attention, shape, capability, warps, 2, length // bm, [*inputs, ("*fp32", o), ("fp32", scale)])
-        allowed = 8e-3 if kind == "bf16" else 1e-3   # the weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
+        allowed = 8e-3 if kind == "bf16" else 1e-3   # weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
         yield capability, kind, f"attention {bm} x {bn}, heads of {d}", numpy.abs(o - weights / weights.sum(1, keepdims=True) @ v).max(), allowed, said
         scale_of_gradient = scale / 32   # exp2 stays below 2 ** 4
         weights = numpy.exp2(q @ k.T * scale_of_gradient)

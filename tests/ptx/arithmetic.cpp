@@ -1,4 +1,4 @@
-// What a lane computes on its own.
+// Arithmetic within one lane.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -17,7 +17,7 @@ template <> struct Wider<uint32_t> { using type = uint64_t; };
 template <> struct Wider<int64_t> { using type = __int128; };
 template <> struct Wider<uint64_t> { using type = unsigned __int128; };
 
-// D: of the result, A, B, C: of operands. Operations are types without members.
+// D: type of the result; A, B, C: of the operands. Operations are types without members.
 template <class D, class A, class F>
 Operation unary(F) {
   return {[](Warp& w, const Instruction& i) {
@@ -62,7 +62,7 @@ Operation insert_bits() {
           Kind::plain, {4, 4, 4, 4, 4}};
 }
 
-// `length` bits of a from bit `at` on; with a sign, the last of them fills what is above.
+// `length` bits of a from bit `at` on. If signed, the last of them fills the bits above.
 template <class T>
 uint32_t extracted(uint32_t a, uint32_t at, uint32_t length) {
   at &= 255, length &= 255;
@@ -79,13 +79,13 @@ uint32_t permuted(uint32_t a, uint32_t b, uint32_t selector) {
   for (int k = 0; k < 4; ++k) {
     const uint32_t choice = selector >> 4 * k & 15;
     uint32_t byte = static_cast<uint32_t>(bytes >> 8 * (choice & 7) & 255);
-    if (choice & 8) byte = byte & 128 ? 255 : 0;   // its sign
+    if (choice & 8) byte = byte & 128 ? 255 : 0;   // Its sign.
     x |= byte << 8 * k;
   }
   return x;
 }
 
-// Two numbers that are compared: 1 or 0.
+// The comparison of two numbers: 1 or 0.
 template <class T>
 Operation comparison(std::string_view how) {
   if (how == "eq") return binary<uint8_t, T, T>([](T a, T b) { return a == b; });
@@ -109,7 +109,7 @@ Operation comparison(std::string_view how) {
   return {};
 }
 
-// Division by zero gives what it gives; here it would end the process.
+// Division by zero may give anything. Here it must not end the process.
 template <class T>
 Operation integer(std::string_view name, std::string_view how) {
   using U = std::make_unsigned_t<T>;
@@ -142,7 +142,7 @@ Operation integer(std::string_view name, std::string_view how) {
 
 template <class T>
 Operation floating(std::string_view name, std::string_view how) {
-  if (how == "rn" || how.empty()) {   // to nearest unless it says something else
+  if (how == "rn" || how.empty()) {   // To nearest is the default.
     if (name == "add") return binary<T, T, T>([](T a, T b) { return a + b; });
     if (name == "sub") return binary<T, T, T>([](T a, T b) { return a - b; });
     if (name == "mul") return binary<T, T, T>([](T a, T b) { return a * b; });
@@ -151,10 +151,11 @@ Operation floating(std::string_view name, std::string_view how) {
     if (name == "sqrt") return unary<T, T>([](T a) { return std::sqrt(a); });
     if (name == "rcp") return unary<T, T>([](T a) { return T(1) / a; });
   }
-  if (name == "div" && how == "full") return binary<T, T, T>([](T a, T b) { return a / b; });   // within 2 ulp on a device
+  // Within 2 ulp on a device.
+  if (name == "div" && how == "full") return binary<T, T, T>([](T a, T b) { return a / b; });
   if (name == "neg") return unary<T, T>([](T a) { return -a; });
   if (name == "abs") return unary<T, T>([](T a) { return std::fabs(a); });
-  // A number where the other operand is none; -0 is below +0.
+  // A number, if the other operand is NaN; -0 is below +0.
   if (name == "min") return binary<T, T, T>([](T a, T b) { return a != a ? b : b != b ? a : a < b || (a == b && std::signbit(a)) ? a : b; });
   if (name == "max") return binary<T, T, T>([](T a, T b) { return a != a ? b : b != b ? a : a > b || (a == b && !std::signbit(a)) ? a : b; });
   if (name == "setp") return comparison<T>(how);

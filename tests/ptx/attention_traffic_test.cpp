@@ -1,11 +1,11 @@
-// Counts what attention asks of memory and of a multiprocessor for each score that its rule keeps.
+// Counts memory traffic and instructions of attention for each score that its rule keeps.
 #include "tests/kernels/attention/attention_cases.h"
 #include "tests/ptx/machine.h"
 
 namespace stw::kernels::test {
 namespace {
 
-struct Counts { double instructions = 0, sectors = 0; };   // a score
+struct Counts { double instructions = 0, sectors = 0; };   // Of one score.
 
 Counts counts_of(const AttentionShape& s) {
   const AttentionInputs in = inputs(s, 40);
@@ -19,17 +19,18 @@ Counts counts_of(const AttentionShape& s) {
   Counts sum;
   for (const auto& [name, t] : kernels) {
     sum.instructions += static_cast<double>(t.instructions) / static_cast<double>(scores);
-    sum.sectors += static_cast<double>(t.least_sectors) / static_cast<double>(scores);   // wherever the operands lie
+    // Wherever the operands are.
+    sum.sectors += static_cast<double>(t.least_sectors) / static_cast<double>(scores);
   }
-  EXPECT_EQ(kernels.size(), 3u) << s;   // forward, gradients of queries and of keys
+  EXPECT_EQ(kernels.size(), 3u) << s;   // Forward, gradients of queries and of keys.
   return sum;
 }
 
-// Blocks of keys that no row sees are left out on both sides.
+// Blocks of keys that no row sees are skipped at both ends.
 TEST(AttentionTraffic, OfBothSidesIsNoMoreForAScoreThanOfCausal) {
   for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor, ProductKernels::warpgroup})
     for (int64_t window : {0, 65}) {
-      if (window > 0 && products == ProductKernels::warpgroup) continue;   // it is left to mma.sync
+      if (window > 0 && products == ProductKernels::warpgroup) continue;   // mma.sync computes these.
       const int64_t rows = products == ProductKernels::chain ? 200 : 390;
       const AttentionShape causal = within(window, {1, rows, 1, 1, 64, true, 0, DType::bf16, {}, products});
       AttentionShape both = causal;

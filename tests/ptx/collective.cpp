@@ -1,5 +1,6 @@
-// What the lanes of a warp do together, and barriers of a block. The fragments of matrices are placed as the tables of the PTX
-// manual say (mma.m16n8k16, ldmatrix, stmatrix); a step's sum is that of tests/simt/tensor_core.h.
+// Collectives of a warp's lanes, and barriers of a block. Fragments of matrices are placed as in the tables
+// of the PTX manual (mma.m16n8k16, ldmatrix, stmatrix). The sum of a step is that of
+// tests/simt/tensor_core.h.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +12,9 @@ namespace {
 
 using Word = uint32_t;
 
-template <class Source>   // of lane, operand b, clamp and segment: the lane to read from, or another number where there is none
+// From lane, operand b, clamp and segment: the lane to read from, or an invalid number if there is no such
+// lane.
+template <class Source>
 void shuffle(Warp& w, const Instruction& i) {
   const bool has_predicate = i.operand.size() == 6;
   const size_t first = has_predicate ? 2 : 1;
@@ -56,9 +59,10 @@ void ballot(Warp& w, const Instruction& i) {
 
 void meet(Warp&, const Instruction&) {}
 
-// Lane l has of each of the four matrices the elements (l / 4, 2·(l mod 4)) and the next one, turned those of the transposed
-// matrix. Row r of matrix m lies where lane 8·m + r says.
-template <bool turned, class Element>   // element(which register, lane, its upper half or its lower one, the number in shared memory)
+// Lane l has elements (l / 4, 2·(l mod 4)) and the next one of each of the four matrices, or of the
+// transposed matrices. Row r of matrix m is at the address in lane 8·m + r.
+// element(register, lane, upper or lower half, the number in shared memory).
+template <bool turned, class Element>
 void for_matrices(Warp& w, const Instruction& i, const Place& address, const Element& element) {
   uint64_t rows[lanes];
   for (int l = 0; l < lanes; ++l) {
@@ -75,7 +79,7 @@ void for_matrices(Warp& w, const Instruction& i, const Place& address, const Ele
 }
 template <bool turned>
 void load_matrices(Warp& w, const Instruction& i) {
-  Word words[4][lanes] = {};   // the addresses may lie in one of the registers
+  Word words[4][lanes] = {};   // The addresses may be in one of the registers.
   for_matrices<turned>(w, i, i.operand[4], [&](size_t m, int l, int upper, const char* at) {
     uint16_t half;
     std::memcpy(&half, at, sizeof half);
@@ -115,7 +119,7 @@ void multiply_matrices(Warp& w, const Instruction& i) {
 
 Operation collective(const Words& words) {
   const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
-  const std::vector<uint8_t> fours(14, 4), shuffled = {4, 0, 4, 4, 4, 4};   // the second may be a predicate
+  const std::vector<uint8_t> fours(14, 4), shuffled = {4, 0, 4, 4, 4, 4};   // The second may be a predicate.
   if (is({"shfl", "sync", "bfly", "b32"})) return {shuffle<Butterfly>, Kind::together, shuffled};
   if (is({"shfl", "sync", "idx", "b32"})) return {shuffle<Indexed>, Kind::together, shuffled};
   if (is({"shfl", "sync", "up", "b32"})) return {shuffle<Up>, Kind::together, shuffled};

@@ -1,4 +1,4 @@
-// cvt: a number read as one type, which may be narrower than its register, and written as another.
+// cvt: reads a number as one type, which may be narrower than its register, and writes it as another.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,7 +10,7 @@
 namespace ptx {
 namespace {
 
-// Of a whole number to the register that it goes into: with its sign, if it has one.
+// An integer to its destination register, with its sign if it has one.
 template <class D, class S, class R>
 void convert_into(Warp& w, const Instruction& i) {
   const char* const from = w.at<char>(i.operand[1]);
@@ -52,7 +52,7 @@ Run each(F) {
   };
 }
 
-// Towards zero; what does not fit becomes the nearest that does, and no number 0.
+// Towards zero. A number that does not fit becomes the nearest one that does; NaN becomes 0.
 template <class D, class A>
 D cut_off(A a) {
   if (a != a) return 0;
@@ -63,7 +63,7 @@ D cut_off(A a) {
 template <class D, class A>
 Run cut() { return each<D, A>([](A a) { return cut_off<D>(a); }); }
 
-// Two numbers of fp32 to one register: the first operand becomes the upper half.
+// Two fp32 numbers to one register: the first operand becomes the upper half.
 template <bool is_bf16>
 void pack(Warp& w, const Instruction& i) {
   const float *const high = w.at<float>(i.operand[1]), *const low = w.at<float>(i.operand[2]);

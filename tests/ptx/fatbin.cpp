@@ -1,4 +1,5 @@
-// The layout is that of the toolkit's own structures: a header of 16 bytes, then entries, each with a header of its own.
+// The layout is that of the toolkit's own structures: a header of 16 bytes, then entries, each with a header
+// of its own.
 #include "tests/ptx/fatbin.h"
 
 #include <fatbinary_section.h>

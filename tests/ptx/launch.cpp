@@ -1,5 +1,5 @@
-// What objects compiled by nvcc call to register their kernels and to launch them (crt/host_runtime.h), over the fake runtime of
-// tests/simt: kernels run as their PTX says.
+// The functions that objects compiled by nvcc call to register and launch their kernels (crt/host_runtime.h),
+// over the fake runtime of tests/simt. Kernels run as their PTX says.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -12,10 +12,10 @@
 #include "tests/ptx/machine.h"
 #include "tests/simt/runtime.h"
 
-struct CUkern_st {   // cudaKernel_t
+struct CUkern_st {   // cudaKernel_t.
   std::shared_ptr<ptx::Module> module;
   std::string name;
-  int largest_dynamic_bytes = -1;   // as it was asked for; -1: nobody did
+  int largest_dynamic_bytes = -1;   // As requested; -1: not requested.
 };
 
 namespace {
@@ -26,8 +26,8 @@ thread_local std::vector<Configuration> configurations;
 // Objects register before main() begins.
 struct Registry {
   std::mutex mutex;
-  std::map<const void*, std::shared_ptr<ptx::Module>> modules;   // by handle
-  std::map<const void*, CUkern_st> kernels;                      // by the host's function
+  std::map<const void*, std::shared_ptr<ptx::Module>> modules;   // By handle.
+  std::map<const void*, CUkern_st> kernels;                      // By the host's function.
 };
 Registry& registry() {
   static Registry* const one = new Registry;
@@ -57,7 +57,8 @@ void __cudaRegisterFunction(void** handle, const char* host_function, char*, con
   std::lock_guard lock(registry().mutex);
   registry().kernels[host_function] = {registry().modules.at(handle), name, -1};
 }
-void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}   // no host code asks for one
+// No host code needs a variable's address.
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, CUstream_st* stream) {
   configurations.push_back({grid, block, shared_bytes, stream});
@@ -78,14 +79,14 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, cudaStream_t stream) {
   ptx::Function& function = ptx::function_of(*kernel->module, kernel->name);
-  // What it has of its own counts too, where nobody asked for more.
+  // Its static shared memory counts too, if no more was requested.
   const size_t largest = kernel->largest_dynamic_bytes >= 0 ? static_cast<size_t>(kernel->largest_dynamic_bytes) : ptx::without_asking - function.shared_bytes;
   if (shared_bytes > largest) ptx::die(kernel->name + ": more shared memory than was asked for");
   std::vector<char> given(function.parameter_memory.size());
   for (size_t k = 0; k < function.parameters.size(); ++k)
     std::memcpy(given.data() + function.parameters[k].at, arguments[k], function.parameters[k].bytes);
   simt::enqueue(stream, [&function, given, grid, block, shared_bytes] {
-    std::copy(given.begin(), given.end(), function.parameter_memory.begin());   // whose address is in the code
+    std::copy(given.begin(), given.end(), function.parameter_memory.begin());   // Its address is in the code.
     ptx::run(function, {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<uint32_t>(shared_bytes)});
   });
   return cudaSuccess;

@@ -1,5 +1,5 @@
-"""The machine code of attention by warpgroups, where the assembler may move waits: the softmax is computed while products run, and the
-gradient brings what comes next by copies alone while they run, for a load would be waited for.
+"""Checks the machine code of attention by warpgroups, in which the assembler may move waits. The softmax must be computed
+while products run. While the gradient's products run, it must load its next data by copies only: a load would be waited for.
 usage: machine_code_test.py CUOBJDUMP OBJECT OBJECT_OF_GRADIENT"""
 import re
 import subprocess
@@ -18,7 +18,7 @@ def fault_of_forward(kernel):
         return f'{len(of_scores)} waits for scores alone, not one'
     behind = order[of_scores[0] + 1:]
     exponentials = next((i for i, what in enumerate(behind) if what != 'MUFU.EX2'), len(behind))
-    # Of a block of 64 keys or 128: a thread's scores, and two rows' sums before.
+    # For a block of 64 or 128 keys: a thread's scores, and before them the sums of two rows.
     return None if exponentials in (34, 66) else f'{exponentials} exponentials between the two waits, not 34 or 66'
 
 

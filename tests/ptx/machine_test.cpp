@@ -1,4 +1,5 @@
-// The interpreter itself, on kernels written by hand: lanes that part and meet, what they do together, what it dies of.
+// Tests of the interpreter itself, with kernels written by hand: lanes that diverge and meet, collectives,
+// and errors that end the process.
 #include "tests/ptx/machine.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace ptx {
 namespace {
 
-// A kernel k(out) whose registers are declared for it; %rd1 is the address of out + 4 · its thread.
+// A kernel k(out) with the registers that it needs; %rd1 is the address of out + 4 · thread.
 std::string kernel(const std::string& body, const std::string& outside = "", const char* target = "sm_80") {
   return std::string(".version 9.0\n.target ") + target + "\n.address_size 64\n" + outside + R"(
 .visible .entry k(
@@ -41,7 +42,7 @@ std::vector<uint32_t> run_kernel(const std::string& text, uint32_t threads, std:
 }
 
 TEST(PtxMachine, LanesPartAndMeetAgain) {
-  // Thread t goes round t mod 5 times, and asks its neighbour afterwards.
+  // Thread t loops t mod 5 times, then asks its neighbour.
   const auto out = run_kernel(kernel(R"(
 rem.u32 %r2, %r1, 5;
 mov.u32 %r3, 100;
@@ -115,8 +116,8 @@ ld.shared.u32 %r6, [%r2+20];
 st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r6};
 )", ".extern .shared .align 16 .b8 all[];\n"), 1, {10, 11, 12, 13, 0, 0, 0, 0}, 32);
   EXPECT_EQ(out[4], 11u);
-  EXPECT_EQ(out[5], 0xffffffffu);   // not yet
-  EXPECT_EQ(out[6], 0u);            // its size is the thread's number, 0: zeros
+  EXPECT_EQ(out[5], 0xffffffffu);   // Not yet.
+  EXPECT_EQ(out[6], 0u);            // The size is the thread's number, 0: zeros.
 }
 
 TEST(PtxMachine, CopiesOfFourBytesLeaveTheirNeighbours) {
@@ -132,7 +133,7 @@ st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r7};
 )", ".extern .shared .align 16 .b8 all[];\n"), 1, {10, 11, 12, 13, 0, 0, 0, 0}, 32);
   EXPECT_EQ(out[4], 0xffffffffu);
   EXPECT_EQ(out[5], 11u);
-  EXPECT_EQ(out[6], 0u);   // its size is the thread's number, 0: zeros
+  EXPECT_EQ(out[6], 0u);   // The size is the thread's number, 0: zeros.
   EXPECT_EQ(out[7], 0xffffffffu);
 }
 
@@ -142,27 +143,28 @@ TEST(PtxMachine, ArithmeticAtItsEdges) {
   const Case cases[] = {
       {"shl.b32 %r2, 1, 32;", 0},
       {"shr.s32 %r2, -8, 40;", 0xffffffffu},
-      {"prmt.b32 %r2, 0x03020100, 0x87868584, 0xb456;", 0x00848586},   // b: the sign of byte 3 of the first
+      // b: the sign of byte 3 of the first word.
+      {"prmt.b32 %r2, 0x03020100, 0x87868584, 0xb456;", 0x00848586},
       {"prmt.b32 %r2, 0x83020100, 0, 0xb210;", 0xff020100},
       {"bfi.b32 %r2, 0xff, 0, 4, 8;", 0xff0},
       {"mul.hi.s32 %r2, -2, 0x40000000;", 0xffffffffu},
       {"max.f32 %f1, 0f7FC00000, 0f3F800000; mov.b32 %r2, %f1;", 0x3f800000},
       {"min.f32 %f1, 0f00000000, 0f80000000; mov.b32 %r2, %f1;", 0x80000000u},
-      {"cvt.rzi.s32.f32 %r2, 0f4F800000;", 0x7fffffff},   // 2^32
-      {"cvt.rni.f32.f32 %f1, 0f40200000; mov.b32 %r2, %f1;", 0x40000000},   // 2.5
-      {"cvt.rn.bf16x2.f32 %r2, 0f3F810000, 0f3F808000;", 0x3f813f80},       // the second is a tie, to even
+      {"cvt.rzi.s32.f32 %r2, 0f4F800000;", 0x7fffffff},   // 2^32.
+      {"cvt.rni.f32.f32 %f1, 0f40200000; mov.b32 %r2, %f1;", 0x40000000},   // 2.5.
+      {"cvt.rn.bf16x2.f32 %r2, 0f3F810000, 0f3F808000;", 0x3f813f80},       // The second is a tie, to even.
       {"mov.u16 %rs1, 0x80; cvt.s16.s8 %rs2, %rs1; cvt.u32.u16 %r2, %rs2;", 0xff80},
       {"mov.b64 %rd4, {7, 9}; mov.b64 {%r3, %r4}, %rd4; shl.b32 %r4, %r4, 8; add.s32 %r2, %r3, %r4;", 9 * 256 + 7},
       {"mov.b32 {%rs1, %rs2}, 0x00050003; cvt.u32.u16 %r2, %rs2;", 5},
       {"setp.neu.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 7},
       {"setp.ne.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 9},
-      {"mul.rn.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r2, %f1;", 0x00400000},   // subnormal numbers stay
+      {"mul.rn.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r2, %f1;", 0x00400000},   // Subnormal numbers stay.
   };
   for (const Case& c : cases)
     EXPECT_EQ(run_kernel(kernel(std::string(c.code) + "\nst.global.u32 [%rd1], %r2;"), 1)[0], c.wanted) << c.code;
 }
 
-// The whole warp multiplies A (16 × 16), which ldmatrix brings, by B whose columns the turned one brings.
+// The whole warp multiplies A (16 × 16), loaded by ldmatrix, by B, whose columns ldmatrix.trans loads.
 TEST(PtxMachine, FragmentsAreThoseOfTheManual) {
   std::vector<uint32_t> memory(128 + 128 + 128);
   const auto put = [&](int matrix, int row, int column, float x) {
@@ -175,7 +177,7 @@ TEST(PtxMachine, FragmentsAreThoseOfTheManual) {
     for (int k = 0; k < 16; ++k) put(0, row, k, a(row, k));
   for (int k = 0; k < 16; ++k)
     for (int column = 0; column < 8; ++column) put(1, k, column, b(k, column));
-  // Lane l loads row l mod 16 of both, its half l / 16; of B both halves of k are two matrices.
+  // Lane l loads row l mod 16 of both, its half l / 16. For B, both halves of k are two matrices.
   const auto out = run_kernel(kernel(R"(
 .shared .align 16 .b8 tile[1024];
 mov.u32 %r2, tile;
@@ -211,8 +213,8 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
     }
 }
 
-// a (64, 16) along k, b (16, 128) along its columns: 64 of them lie together. Element (o, k) of a is o - 8·k, of b 1 where k = 5. Sums
-// are 1 before; a lies in shared memory and in registers.
+// a (64, 16) is contiguous along k, b (16, 128) along its columns, in groups of 64. Element (o, k) of a is o
+// - 8·k; b is 1 where k = 5. Sums are 1 before. a is in shared memory, then in registers.
 constexpr char shared_a[] = "%rd5, %rd6, %p2, 1, 1, 0, 1", own_a[] = "{%r20, %r21, %r22, %r23}, %rd6, %p2, 1, 1, 1";
 std::string products(const std::string& between, const std::string& before_end = "", const char* operands = shared_a) {
   std::string sums;
@@ -238,7 +240,7 @@ mov.u32 %r2, memory;
   for (int half = 0; half < 2; ++half)
     for (int i = 0; i < 32; ++i) text += "st.shared.u32 [%r4+" + std::to_string(8192 + 2048 * half + 4 * i) + "], %r6;\n";
   for (int i = 0; i < 64; ++i) text += "mov.f32 %s" + std::to_string(i) + ", 0f3F800000;\n";
-  // Of a row and eight below it, two columns and eight to the right of them.
+  // Of a row and the row eight below it: two columns, and the two columns eight to the right.
   text += "shr.u32 %r9, %r1, 5; shl.b32 %r9, %r9, 4; and.b32 %r10, %r1, 31; shr.u32 %r11, %r10, 2; add.s32 %r9, %r9, %r11;\n"
           "and.b32 %r10, %r10, 3; shl.b32 %r10, %r10, 4; sub.s32 %r9, %r9, %r10;\n";
   for (int r = 0; r < 4; ++r)
@@ -258,10 +260,12 @@ setp.eq.u32 %p2, 0, 0;
          "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nadd.rn.f32 %s0, %s0, %s63;\nst.global.f32 [%rd1], %s0;\n";
 }
 TEST(PtxMachine, MatricesAreStoredAsTheyAreLoaded) {
-  // Four matrices of a warp through shared memory: a lane's numbers come back, turned twice too; turned once they are another lane's.
+  // Four matrices of a warp through shared memory. A lane's numbers come back, also if transposed twice;
+  // transposed once, another lane gets them.
   const auto kernel_of = [](const char* stored, const char* loaded) {
     return kernel(std::string(".shared .align 16 .b8 there[512];\nshl.b32 %r2, %r1, 4;\nmov.u32 %r3, there;\nadd.s32 %r2, %r2, %r3;\n"
-                              "shl.b32 %r4, %r1, 17; add.s32 %r4, %r4, 65536; shl.b32 %r5, %r1, 1; or.b32 %r4, %r4, %r5;\n"   // 2 l, and 2 l + 1
+                              // 2 l, and 2 l + 1.
+                              "shl.b32 %r4, %r1, 17; add.s32 %r4, %r4, 65536; shl.b32 %r5, %r1, 1; or.b32 %r4, %r4, %r5;\n"
                               "stmatrix.sync.aligned.m8n8.x4.") + stored + "shared.b16 [%r2], {%r4, %r4, %r4, %r4};\nbar.warp.sync -1;\n"
                   "ldmatrix.sync.aligned.m8n8.x4." + loaded + "shared.b16 {%r5, %r6, %r7, %r8}, [%r2];\nst.global.u32 [%rd1], %r8;\n");
   };
@@ -269,7 +273,7 @@ TEST(PtxMachine, MatricesAreStoredAsTheyAreLoaded) {
     const auto same = run_kernel(kernel_of(turned, turned), 32), other = run_kernel(kernel_of(turned, *turned ? "" : "trans."), 32);
     for (uint32_t l = 0; l < 32; ++l) {
       EXPECT_EQ(same[l], (2 * l + 1) << 16 | 2 * l);
-      const uint32_t row = 2 * (l % 4), column = l / 4;   // elements are numbered by rows of eight
+      const uint32_t row = 2 * (l % 4), column = l / 4;   // Elements are numbered by rows of eight.
       EXPECT_EQ(other[l], ((row + 1) * 8 + column) << 16 | (row * 8 + column)) << l;
     }
   }
@@ -281,8 +285,8 @@ TEST(PtxMachine, ExtractsBits) {
   };
   EXPECT_EQ(extracted("u32", "12, 8"), 0x0au);
   EXPECT_EQ(extracted("s32", "12, 4"), 0xfffffffau);
-  EXPECT_EQ(extracted("u32", "28, 8"), 0x0fu);          // past the end: zeros,
-  EXPECT_EQ(extracted("s32", "28, 8"), 0xffffffffu);    // or the sign
+  EXPECT_EQ(extracted("u32", "28, 8"), 0x0fu);          // After the end: zeros,
+  EXPECT_EQ(extracted("s32", "28, 8"), 0xffffffffu);    // or the sign.
   EXPECT_EQ(extracted("s32", "3, 0"), 0u);
 }
 
@@ -291,7 +295,7 @@ TEST(PtxMachine, WarpgroupsMultiplyMatrices) {
     for (const bool added : {true, false}) {
       const std::string between = std::string(added ? "" : "setp.ne.u32 %p2, 0, 0;\n") + "wgmma.fence.sync.aligned;\n";
       const auto out = run_kernel(kernel(products(between, "", operands), "", "sm_90a"), 128);
-      for (int t = 0; t < 128; ++t) {   // the sum of two elements of column 5 of a: of rows eight apart
+      for (int t = 0; t < 128; ++t) {   // The sum of two elements of column 5 of a, eight rows apart.
         float got;
         std::memcpy(&got, &out[static_cast<size_t>(t)], 4);
         const int row = t / 32 * 16 + t % 32 / 4;
@@ -315,10 +319,11 @@ TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
                     show = "fence.proxy.async.shared::cta;\n", meet = "bar.sync 0;\n";
   EXPECT_DEATH(died(products(store + meet + begin)), "not shown to it");
   EXPECT_DEATH(died(products(show + store + meet + begin)), "not shown to it");
-  EXPECT_DEATH(died(products(store + show + begin)), "not shown to it");   // by warps whose fences nobody has waited for
+  // By warps whose fences no barrier followed.
+  EXPECT_DEATH(died(products(store + show + begin)), "not shown to it");
   died(products(store + show + meet + begin));
-  died(products(store + meet + show + begin));   // by who asks
-  died(products("st.shared.u32 [%r2+12288], %r1;\n" + begin));   // what no product reads
+  died(products(store + meet + show + begin));   // By the warp that starts the product.
+  died(products("st.shared.u32 [%r2+12288], %r1;\n" + begin));   // A place that no product reads.
   EXPECT_DEATH(run_kernel(kernel(products(begin)), 128), "9.0 alone");
   EXPECT_DEATH(run_kernel(kernel("", "", "sm_90a"), 32, {}, 228 * 1024), "shared memory");
   run_kernel(kernel("", "", "sm_90a"), 32, {}, 227 * 1024);

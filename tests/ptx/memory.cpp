@@ -1,4 +1,4 @@
-// Loads, stores, atomics, and copies that go on behind the thread's back. An address in shared memory counts from the block's first
+// Loads, stores, atomics and asynchronous copies. An address in shared memory counts from the block's first
 // byte; all others are addresses of this process.
 #include <algorithm>
 #include <cstring>
@@ -6,20 +6,20 @@
 
 #include "tests/ptx/machine.h"
 
-// Of the linker: where this program lies in memory, its code and its variables.
+// Defined by the linker: the place of this program's code and variables in memory.
 extern "C" const char __executable_start[], _end[];
 
 namespace ptx {
 namespace {
 
-// A test may give kernels memory that was allocated, or a stack: tests/gpu lets a device reach these, and nothing else.
+// A test may give kernels allocated memory or a stack. tests/gpu lets a device access these and nothing else.
 bool is_of_program(uint64_t at) { return at - reinterpret_cast<uint64_t>(__executable_start) < static_cast<uint64_t>(_end - __executable_start); }
 
 uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int lane) {
   return static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[lane] : w.at<uint32_t>(place)[lane]);
 }
 
-// What is wrong with an access, which something is.
+// Reports what is wrong with an access.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
   for_lanes(w, [&](int l) {
     const uint64_t at = named_by(w, i, place, l);
@@ -35,7 +35,7 @@ uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int l
   die("an access: " + i.text);
 }
 
-// Where the lanes that take part read or write; of others nothing is said.
+// The addresses that the active lanes read or write. Those of other lanes are not checked.
 struct Addresses { uint64_t of[lanes]; };
 Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
   Addresses a;
@@ -43,7 +43,7 @@ Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uin
   const auto shared = reinterpret_cast<uint64_t>(w.block->shared);
   uint64_t bits = 0;
   for_lanes(w, [&](int l) { bits |= a.of[l]; });
-  bool is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two
+  bool is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two.
   if (space == Instruction::anywhere || space == Instruction::global) {
     for_lanes(w, [&](int l) { is_wrong |= is_of_program(a.of[l]); });
     if (space == Instruction::global) for_lanes(w, [&](int l) { is_wrong |= a.of[l] - shared < w.block->shared_bytes; });
@@ -70,7 +70,7 @@ void count(const Warp& w, const Instruction& i, const Place& place, uint32_t byt
   for (uint32_t left = mask; left; left &= left - 1) sectors.insert(named[__builtin_ctz(left)] / 32);
 }
 
-// M: a number in memory, R: of a register, which may be wider; as many at once as `vector` says.
+// M: type of a number in memory, R: of a register, which may be wider. `vector` numbers at once.
 template <class M, class R, int vector>
 void load_as(Warp& w, const Instruction& i) {
   constexpr uint32_t bytes = sizeof(M) * vector;
@@ -145,11 +145,12 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
   });
 }
 
-// What a copy will write holds NaNs until it has been waited for.
+// The target of a copy holds NaN until the copy has been waited for.
 template <uint32_t size>
 void begin_copy(Warp& w, const Instruction& i) {
   if (*w.at<uint32_t>(i.operand[2]) != size) die("a copy of other than " + std::to_string(size) + " bytes: " + i.text);
-  const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
+  // 0: zeros instead.
+  const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;
   uint32_t reads = 0;
   for_lanes(w, [&](int l) { reads |= static_cast<uint32_t>(!bytes || bytes[l] != 0) << l; });
   const Addresses target = addresses(w, i, i.operand[0], size, Instruction::shared);

@@ -1,5 +1,5 @@
-// Reads PTX (NVIDIA, "PTX ISA") as far as nvcc writes it: statements end with a semicolon, labels with a colon, and braces are
-// scopes of registers.
+// Reads PTX (NVIDIA, "PTX ISA") as far as nvcc writes it: statements end with a semicolon, labels with a
+// colon, and braces are scopes of registers.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -222,7 +222,7 @@ class Reader {
     return constants_[{bits, bytes}] = place;
   }
 
-  // A symbol's address: of a parameter, in shared memory, or of a variable.
+  // The address of a symbol: a parameter, shared memory, or a variable.
   std::optional<Place> symbol(std::string_view name, uint8_t bytes) {
     for (const auto& [parameter, at] : parameter_names_)
       if (name == parameter) return constant(reinterpret_cast<uint64_t>(f_.parameter_memory.data() + at), 8);
@@ -232,7 +232,8 @@ class Reader {
       if (name != variable->name) continue;
       if (!variable->shared) return constant(reinterpret_cast<uint64_t>(variable->memory.data()), 8);
       if (variable->bytes > 0) return constant(put_shared(name, variable->bytes, variable->align), bytes);
-      dynamic_.push_back(constant(uint64_t{0x5000000000000000u} + dynamic_.size(), bytes));   // behind all else: set in the end
+      // After everything else. Set at the end.
+      dynamic_.push_back(constant(uint64_t{0x5000000000000000u} + dynamic_.size(), bytes));
       return dynamic_.back();
     }
     return std::nullopt;
@@ -275,11 +276,12 @@ class Reader {
       if (!operation.run) die(f_.name + ": an instruction that this machine does not know: " + i.text);
       i.run = operation.run;
       i.kind = operation.kind;
-      const bool in_braces = operation.any_register || operation.whole_warp || in_parts;   // what may be
+      // Whether braces are allowed.
+      const bool in_braces = operation.any_register || operation.whole_warp || in_parts;
       i.whole_warp = operation.whole_warp;
       const auto next_bytes = [&] { return i.operand.size() < operation.bytes.size() ? operation.bytes[i.operand.size()] : uint8_t{0}; };
       while (!list.empty()) {
-        if (list.front() == '{') {   // several numbers of one access
+        if (list.front() == '{') {   // Several numbers of one access.
           const size_t close = list.find('}');
           if (!in_braces) die(f_.name + ": several operands in one: " + i.text);
           const auto parts = split(list.substr(1, close - 1), ',');
@@ -328,7 +330,7 @@ class Reader {
 
 std::unique_ptr<Module> read_module(std::string text) {
   auto module = std::make_unique<Module>();
-  // Comments out, so that nothing in them ends a statement.
+  // Removes comments, so that nothing in them ends a statement.
   for (size_t at = text.find("//"); at != text.npos; at = text.find("//", at)) text.erase(at, text.find('\n', at) - at);
   module->text = std::move(text);
   module->for_warpgroups = module->text.find(".target sm_90a") != module->text.npos;
@@ -337,7 +339,7 @@ std::unique_ptr<Module> read_module(std::string text) {
     const size_t end = std::min(all.find('\n', at), all.size());
     const std::string_view line = trimmed(all.substr(at, end - at));
     if (line.find(".entry ") != line.npos) {
-      size_t stop = at;   // behind the brace that closes the first one
+      size_t stop = at;   // After the brace that closes the first one.
       for (int depth = 0; stop == at || depth > 0; depth += all[stop++] == '{' ? 1 : -1) {
         stop = all.find_first_of("{}", stop);
         if (stop == all.npos) die("an entry without an end: " + std::string(line));

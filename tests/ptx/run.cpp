@@ -1,4 +1,4 @@
-// Lanes, warps and blocks in their turn.
+// The scheduler of lanes, warps and blocks.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -32,12 +32,12 @@ void put(Warp& w, uint32_t mask, uint32_t pc, Warp::State state = Warp::ready) {
   }
 }
 
-// Lanes of `mask` whose guard lets them take part.
+// The lanes of `mask` whose guard is set.
 uint32_t guarded(const Warp& w, const Instruction& i, uint32_t mask) {
   if (i.guard.bytes == 0) return mask;
   const uint8_t* const p = w.at<uint8_t>(i.guard);
   uint32_t set = 0;
-  for (int l = 0; l < lanes; l += 8) {   // the lowest bit of each byte, in the order of bytes
+  for (int l = 0; l < lanes; l += 8) {   // The lowest bit of each byte, in byte order.
     uint64_t eight;
     std::memcpy(&eight, p + l, 8);
     set |= static_cast<uint32_t>((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << l;
@@ -45,7 +45,8 @@ uint32_t guarded(const Warp& w, const Instruction& i, uint32_t mask) {
   return mask & (i.unless ? ~set : set);
 }
 
-// The lanes furthest behind, those that wait at the same place among them; `limit` is where the next ones stand.
+// The lanes with the lowest program counter, including those that wait at the same place. `limit`: the
+// program counter of the next ones.
 uint32_t furthest_behind(const Warp& w, uint32_t& pc, uint32_t& limit) {
   pc = limit = UINT32_MAX;
   for (size_t l = 0; l < lanes; ++l)
@@ -67,7 +68,7 @@ bool have_met(const Warp& w, const Instruction& i, uint32_t mask) {
   return true;
 }
 
-// Until every lane has left, or waits at a barrier.
+// Until every lane has left or waits at a barrier.
 void advance(Warp& w, const Function& f) {
   for (uint32_t pc = 0, limit = 0;;) {
     const uint32_t mask = furthest_behind(w, pc, limit);
@@ -77,7 +78,7 @@ void advance(Warp& w, const Function& f) {
     }
     put(w, mask, pc);
     for (bool together = true; together;) {
-      if (pc == limit) {   // others stand here
+      if (pc == limit) {   // Others wait here.
         put(w, mask, pc);
         break;
       }
@@ -126,7 +127,7 @@ void advance(Warp& w, const Function& f) {
   }
 }
 
-// All threads that are left stand at a barrier, and go on.
+// All remaining threads are at a barrier and continue.
 void pass_barrier(std::vector<Warp>& warps, const Function& f) {
   warps.front().block->barriers += 1;
   for (Warp& w : warps) w.shown_before_barrier = w.shown_at;

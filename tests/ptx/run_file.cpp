@@ -1,7 +1,8 @@
-// Runs one kernel of a file of PTX, whoever's compiler wrote it:
+// Runs one kernel of a PTX file, from any compiler:
 //   ptx_run FILE KERNEL BLOCKS THREADS SHARED_BYTES ARGUMENT...
-// A number is an int, one with a point a float, 0 for a pointer null; any other argument names a file, which is the memory that the
-// parameter points to. What the kernel writes lands there. Prints what it asked of the device.
+// An argument is an int, a float if it has a point, or a null pointer if it is 0 for a pointer. Any other
+// argument is the name of a file with the memory to which the parameter points. The kernel's output is
+// written to that file. Prints the kernel's traffic.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// How well the addresses of a warp fit into what memory answers at once.
+// How well the addresses of a warp fit the memory's sectors and banks.
 #include <algorithm>
 
 #include "tests/ptx/machine.h"
@@ -13,7 +13,7 @@ void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, ui
   std::sort(named.begin(), named.begin() + count);
   const size_t different = static_cast<size_t>(std::unique(named.begin(), named.begin() + count) - named.begin());
   uint64_t sectors = 0, last = ~uint64_t{0};
-  for (size_t k = 0; k < different; ++k) {   // aligned: none crosses a sector
+  for (size_t k = 0; k < different; ++k) {   // Aligned: no access crosses a sector.
     sectors += named[k] / sector != last;
     last = named[k] / sector;
   }
@@ -22,9 +22,9 @@ void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, ui
 }
 
 void count_shared(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-  const int together = static_cast<int>(bytes <= 4 ? 32 : 128 / bytes);   // lanes
+  const int together = static_cast<int>(bytes <= 4 ? 32 : 128 / bytes);   // Lanes.
   for (int first = 0; first < lanes; first += together) {
-    std::array<std::vector<uint64_t>, 32> words;   // different ones of every bank
+    std::array<std::vector<uint64_t>, 32> words;   // Distinct words of every bank.
     uint64_t turns = 0;
     for (int l = first; l < first + together; ++l) {
       if (!(mask >> l & 1)) continue;

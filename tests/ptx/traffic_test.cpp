@@ -1,4 +1,5 @@
-// What the kernels of a training step ask of memory: counted, not timed. Prints a table; instructions are those of PTX, of warps.
+// Memory traffic of the kernels of a training step: counted, not timed. Prints a table. Instructions are PTX
+// instructions of warps.
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 
@@ -53,26 +54,32 @@ class Traffic : public CudaDeviceTest {
     }
     EXPECT_LE(ratio(all.sectors, all.least_sectors), 1.2);
     for (const auto& [name, t] : kernels) {
-      if (model->graph().has_adapters() && name.find("dequantize") == name.npos) continue;   // too narrow for whole tiles
-      // Tiles lie in shared memory so that no two lanes want one bank; of products over an edge not all lanes take part.
+      // Too narrow for whole tiles.
+      if (model->graph().has_adapters() && name.find("dequantize") == name.npos) continue;
+      // Tiles lie in shared memory so that lanes have no bank conflicts. In products over an edge, not all
+      // lanes take part.
       EXPECT_TRUE(name.find("tensor_") == name.npos || t.turns == t.least_turns) << short_name(name);
       EXPECT_TRUE(name.find("tile_product") == name.npos || ratio(t.turns, t.least_turns) < 1.01) << short_name(name);
-      // Attention reads rows of heads, and stores them, in whole sectors.
+      // Attention reads and stores rows of heads in whole sectors.
       for (const char* attention : {"tensor_attention", "tensor_gradient", "warpgroup_attention", "warpgroup_gradient"})
         EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
-      // In the time of a byte an H200's multiprocessors (132, 1.7 GHz) issue 6 operations of a lane: these wait for memory alone.
+      // In the time of a byte, an H200's multiprocessors (132, 1.7 GHz) issue 6 operations of a lane. These
+      // kernels wait for memory only.
       for (const char* streaming : {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel", "swiglu_gradient_kernel", "qk_norm_kernel", "block_cross_entropy", "chunk_sums", "dequantize"})
         EXPECT_TRUE(r.precision == Precision::fp32 || name.find(streaming) == name.npos || t.instructions <= 5 * t.sectors) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
-      EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.4 : 1.6) << short_name(name);   // 8 bits: a table at random
+      // 8 bits: random places of a table.
+      EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.4 : 1.6) << short_name(name);
     }
   }
 };
 
-// What a block of GPT-2 moves besides the operands and the outputs of its products and what attention reads and writes: by kernels of
-// their own, and by products on the way (residuals, GELU, its slope). Of heads of 64 all of it grows with the width, so a width of 128 stands
-// for 768. Two numbers of layers tell a block from the rest, two numbers of samples what grows with tokens from what does not (parameters).
+// The traffic of a block of GPT-2 other than the operands and outputs of its products and the inputs and
+// outputs of attention: by kernels of their own, and fused into products (residuals, GELU, its derivative).
+// With heads of 64, all of it is proportional to the width, so a width of 128 stands for 768. Two numbers of
+// layers separate a block from the rest, two numbers of samples separate what grows with tokens from what
+// does not (parameters).
 class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kernels> {
  protected:
   static constexpr int64_t width = 128, sequence = 64;
@@ -91,7 +98,7 @@ class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kerne
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     std::map<std::string, double> bytes;
     for (const auto& [name, t] : ptx::traffic()) bytes[kind_of(short_name(name))] += static_cast<double>(t.loaded + t.stored);
-    // The outputs of products are their own.
+    // The outputs of products do not count.
     const Graph& g = planned->graph;
     for (const Instruction& i : planned->programs.micro_first.instructions)
       if (i.kind == OpKind::linear || i.kind == OpKind::linear_input_gradient || i.kind == OpKind::linear_weight_gradient)
@@ -118,7 +125,7 @@ TEST_P(TrafficOfABlock, StaysBelow) {
   for (const auto& [name, bytes] : two) {
     if (name.empty()) continue;
     const double block = bytes - at(one, name), of_few = at(two_of_few, name) - at(one_of_few, name);
-    const double kilobytes = (block - of_few) / (4 * sequence) * 768 / width / 1024;   // a token
+    const double kilobytes = (block - of_few) / (4 * sequence) * 768 / width / 1024;   // A token.
     std::printf("%-24s %6.2f KB a token\n", name.c_str(), kilobytes);
     sum += kilobytes;
   }

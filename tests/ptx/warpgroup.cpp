@@ -1,5 +1,5 @@
-// Products by four warps together, from shared memory (wgmma of compute capability 9.0). A warp computes its rows when it comes to the
-// instruction; what it has read must still be there when it waits.
+// Products by four warps together, from shared memory (wgmma of compute capability 9.0). A warp computes its
+// rows when it reaches the instruction. The data that it has read must be unchanged when it waits.
 #include <cstring>
 
 #include "tests/ptx/machine.h"
@@ -45,7 +45,8 @@ void wait(Warp& w, const Instruction& i) {
   }
 }
 
-// {sums}, a, b, whether they are added up, signs of a and b, whether a and b are turned; or {sums}, {four words of a}, ..., whether b is
+// Operands: {sums}, a, b, whether to add, signs of a and b, whether a and b are transposed. Or, with a in
+// registers: {sums}, {four words of a}, b, whether to add, signs of a and b, whether b is transposed.
 template <int columns, bool is_bf16>
 void multiply(Warp& w, const Instruction& i) {
   constexpr size_t sums = columns / 2;
@@ -72,7 +73,8 @@ void multiply(Warp& w, const Instruction& i) {
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands, true);
-  const uint64_t digest = operands.digest;   // of shared memory: numbers in registers have names of their own here
+  // Of shared memory. Numbers in registers have their own names here.
+  const uint64_t digest = operands.digest;
   for (int l = 0; has_own_rows && l < lanes; ++l) {
     uint32_t words[4];
     for (size_t r = 0; r < 4; ++r) words[r] = w.at<uint32_t>(i.operand[sums + r])[l];
@@ -94,7 +96,8 @@ void multiply(Warp& w, const Instruction& i) {
 
 Operation warpgroup(const Words& words) {
   const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
-  const auto product = [&](Run run, size_t columns) {   // operands of both forms: which one it is, their number says
+  // Operands of both forms, distinguished by their number.
+  const auto product = [&](Run run, size_t columns) {
     return Operation{run, Kind::together, std::vector<uint8_t>(columns / 2, 4), true};
   };
   if (is({"fence", "proxy", "async", "shared::cta"})) return {show, Kind::together, {}, true};

@@ -1,11 +1,11 @@
-// Attention while the emulated machine runs its threads in other orders: not a bit may follow.
+// Attention while the emulated machine runs its threads in other orders. No bit may change.
 #include "tests/kernels/attention/attention_cases.h"
 #include "tests/simt/orders.h"
 
 namespace stw::kernels::test {
 namespace {
 
-// The device's bits, and the CPU's where its chains are asked for.
+// The device's bits, and the CPU's if chains are chosen.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
   const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);

@@ -1,5 +1,5 @@
-// Weight gradients beside other ops (src/cuda/branch.h): a judge of its own over bytes, and runs of the graphs whose nodes come to run in
-// other orders, the branch as late as its joins allow among them.
+// Weight gradients in parallel with other ops (src/cuda/branch.h). An independent check over bytes, and runs
+// of the graphs with their nodes in other orders, including the branch as late as its joins allow.
 #include "src/cuda/branch.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<Case> cases() {
 std::shared_ptr<const Planned> planned(const Model& model, Request r, const Case& c) {
   r.precision = c.precision, r.gradients = c.gradients, r.fused_update = c.fused_update, r.host_bytes = c.host_bytes;
   r.micro_batch = c.fused_update ? 0 : 2;
-  if (c.memory_bytes > 0) {   // as little as it can do with
+  if (c.memory_bytes > 0) {   // The least memory that suffices.
     r.memory_bytes = 1;
     r.memory_bytes = (*Planned::make(model, r))->plan.minimum_bytes;
   }
@@ -36,8 +36,9 @@ std::shared_ptr<const Planned> planned(const Model& model, Request r, const Case
   return c.loss_chunks > 1 ? plan_with(model, r, d) : chosen;
 }
 
-// Goes through a program in its order and remembers, of every 64 bytes of the arena, who on the branch read and wrote them last. The branch
-// ends in order: what is waited for has ended, and all before it. Returns the conflicts.
+// Goes through a program in order. For each 64 bytes of the arena it remembers the last op of the branch that
+// read or wrote them. The branch ends in order: if an op has been waited for, it and all ops before it have
+// ended. Returns the number of conflicts.
 int conflicts(const Graph& graph, const Programs& programs, const Program& program, const Stage& stage, const cuda::Branch& branch) {
   constexpr uint64_t piece = 64;
   std::vector<int> read_by(programs.arena_bytes / piece + 1, -1), written_by = read_by;
@@ -54,7 +55,8 @@ int conflicts(const Graph& graph, const Programs& programs, const Program& progr
       }
     };
     int operand = i.first_operand;
-    for (int op = i.op; op < i.op + i.ops; ++op) {   // of ops that are fused each has operands of its own number
+    // Each of several fused ops has its own number of operands.
+    for (int op = i.op; op < i.op + i.ops; ++op) {
       const bool is_other = op > i.op && graph.op(op).fused;
       const int inputs = is_other ? static_cast<int>(graph.op(op).inputs.size()) : i.inputs;
       const int outputs = is_other ? static_cast<int>(graph.op(op).outputs.size()) : i.outputs;
@@ -83,7 +85,8 @@ TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
         ++waits;
         const int was = std::exchange(branch.waits_for[k], -1);
         const OpKind kind = program->instructions[k].kind;
-        const bool of_state = kind == OpKind::loss_sum || kind == OpKind::finish_step;   // which is no operand
+        // It is not an operand.
+        const bool of_state = kind == OpKind::loss_sum || kind == OpKind::finish_step;
         needed += of_state || conflicts(plan->graph, plan->programs, *program, stage, branch) > 0;
         branch.waits_for[k] = was;
       }

@@ -1,4 +1,4 @@
-"""`stowage` on the emulated CUDA device: the same command and library interface, with the library of tests/simt."""
+"""`stowage` on the emulated CUDA device: the same command and API, with the library of tests/simt."""
 import json
 import os
 import subprocess
@@ -6,8 +6,9 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
-os.environ["LD_LIBRARY_PATH"] = os.environ["STOWAGE_LIBRARY"]   # in front of what Meson would have found first
-from support import DOES_NOT_FIT, CommandTest  # noqa: E402  (behind the path)
+# Before the path that Meson would search first.
+os.environ["LD_LIBRARY_PATH"] = os.environ["STOWAGE_LIBRARY"]
+from support import DOES_NOT_FIT, CommandTest  # noqa: E402  (after the path is set)
 
 CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 2,
             "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1}"""
@@ -28,9 +29,11 @@ class EmulatedCommand(CommandTest):
         self.assertRegex(listed, r"(?m)^cuda +Emulated GPU .*compute capability 9\.0$")
         self.assertNotIn("No CUDA device", listed)
         plan = self.plan("--model", self.model, *SHAPE[:4])
-        self.assertEqual(plan["device"]["name"], "h100")   # a card that nobody knows, of this generation
+        # The profile of this generation, because the card's name is unknown.
+        self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["request"]["threads"], 0)
-        self.assertEqual(plan["request"]["vram_bytes"], 8 << 30)   # the context that asks for it is a part of the reserve, not counted twice
+        # The context that queries it is part of the reserve, not counted twice.
+        self.assertEqual(plan["request"]["vram_bytes"], 8 << 30)
         self.assertEqual(plan["numerics"]["kernels"], "tensor")
         self.assertEqual(plan["numerics"]["precision"], "bf16")
 
@@ -58,14 +61,15 @@ class EmulatedCommand(CommandTest):
         self.assertTrue(said.startswith("the "), said)
 
     def test_the_library_computes_products(self):
-        """In exact mode at any split; a run in fast mode is continued in fast mode."""
+        """In exact mode at any split; a run in fast mode continues in fast mode."""
         exact = ["--steps", 3, "--kernels", "cublaslt"]
         self.train_on("exact", *exact)
         self.train_on("split", *exact, "--micro-batch", 1)
         self.assertEqual(self.weights("exact"), self.weights("split"))
         self.train_on("fast", "--steps", 3, "--fast", "--schedule", "constant", "--micro-batch", 2)
         self.train_on("half", "--steps", 2, "--fast", "--schedule", "constant", "--micro-batch", 2)
-        self.train_on("half", "--steps", 3, "--resume", self.path("half"), "--schedule", "constant")   # with its micro-batch
+        # With the micro-batch of the saved run.
+        self.train_on("half", "--steps", 3, "--resume", self.path("half"), "--schedule", "constant")
         self.assertEqual(self.weights("half"), self.weights("fast"))
         self.assertNotEqual(self.weights("fast"), self.weights("exact"))
         with open(self.path("fast") + "/plan.json", encoding="utf-8") as file:
@@ -73,7 +77,7 @@ class EmulatedCommand(CommandTest):
         self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
 
     def on_a_real_device(self, script, *words):
-        """What a script of tests/gpu, which otherwise runs where there is a GPU, prints of a tiny model; the last word is its file's name."""
+        """The output of a tests/gpu script, which otherwise needs a GPU, for a tiny model; the last word is its file's name."""
         script = os.path.join(os.path.dirname(__file__), "..", "gpu", script)
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
         tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace('"attn_pdrop": 0.1', '"attn_pdrop": 0.0')
@@ -98,7 +102,7 @@ class EmulatedCommand(CommandTest):
         self.assertIn("outside the arena 124 MiB, 1 GiB were assumed", told.stdout)
         plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json"))
         self.assertEqual(plan["device"]["name"], "h100")
-        self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # the emulated card's context
+        self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # The emulated card's context.
 
     def test_who_holds_the_memory_is_told(self):
         done = self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "10GiB", "--reserve", "9GiB", "--data", self.text(4000),

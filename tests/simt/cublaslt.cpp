@@ -1,7 +1,8 @@
-// A cuBLASLt over the emulated machine: the functions of src/cuda/cublaslt.h. It computes what the real one may: an element is
-// summed up in slices of its depth, whose length is the algorithm's; which algorithm is best depends on all extents; and where
-// scratch memory or sums over blocks are allowed, on the number of columns at the moment of the call too. So whoever lets the rows
-// of a micro-batch choose sees other bits.
+// A cuBLASLt over the emulated machine, with the functions of src/cuda/cublaslt.h. It computes results that
+// the real one may give. An element is summed in slices of its depth, whose length depends on the algorithm.
+// The best algorithm depends on all extents, and, if scratch memory or sums over blocks are allowed, on the
+// number of columns at the time of the call too. So a caller that lets the rows of a micro-batch choose the
+// algorithm sees other bits.
 #include "src/cuda/cublaslt.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct Product {
 struct Layout { cudaDataType type; uint64_t rows, columns; int64_t stride; };
 struct Preference { uint64_t workspace = 0; uint32_t schemes = 7, alignment[4] = {256, 256, 256, 256}; };
 
-// What an algorithm of ours says in its eight words.
+// The contents of the eight words of our algorithms.
 enum Word { slice, alignment, splits, form };
 uint64_t form_of(const Product& p, const Layout& a, const Layout& d) {
   return static_cast<uint64_t>(p.turn_a) | static_cast<uint64_t>(p.turn_b) << 1 | static_cast<uint64_t>(p.epilogue) << 2 |
@@ -94,7 +95,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c), &ld = *static_cast<Layout*>(d);
   const auto& wish = *static_cast<Preference*>(preference);
   *count = 0;
-  if (simt::is_recording()) return internal_error;   // as cuBLASLt 13.3
+  if (simt::is_recording()) return internal_error;   // As in cuBLASLt 13.3.
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
   if (simt::faults.fail_choice > 0 && --simt::faults.fail_choice == 0) return internal_error;
   if (simt::faults.declines_products) return not_supported;

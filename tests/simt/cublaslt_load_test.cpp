@@ -1,5 +1,5 @@
-// The loader of cuBLASLt with the real library, where it is installed, which no GPU is needed for; and what src/cuda/cublaslt.h
-// says of it against NVIDIA's header.
+// The loader of cuBLASLt with the real library, if it is installed (no GPU is needed); and
+// src/cuda/cublaslt.h compared with NVIDIA's header.
 #include <gtest/gtest.h>
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

@@ -1,8 +1,9 @@
-// A cuDNN over the emulated machine: the functions of src/cuda/cudnn.h. It executes any graph of the operations that we use, one after the
-// other in fp32, rounding what is kept in 16 bits. An element of a product is summed up in slices, whose length is a setting of the engine;
-// which setting is best depends on all extents, and settings that are not given are others. So whoever lets the samples of a micro-batch
-// choose sees other bits. Before the engine that will do come one that is not deterministic and one that needs more scratch memory than
-// anyone has. Scratch memory is overwritten.
+// A cuDNN over the emulated machine, with the functions of src/cuda/cudnn.h. It executes any graph of the
+// operations that we use, one after the other in fp32, and rounds tensors that are kept in 16 bits. An
+// element of a product is summed in slices, whose length is a setting of the engine. The best setting depends
+// on all extents, and the defaults are others. So a caller that lets the samples of a micro-batch choose the
+// setting sees other bits. The first engines in the list do not suit: one is not deterministic, one needs
+// more scratch memory than any card has. Scratch memory is overwritten.
 #include "src/cuda/cudnn.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ using Index = std::array<int64_t, 4>;
 struct Values {
   DataType type;
   Index extent, stride;
-  std::vector<float> inner;   // of one that is inside the graph
+  std::vector<float> inner;   // Of a tensor inside the graph.
   void* memory = nullptr;
   float number = 0;
   bool is_number = false;
@@ -131,7 +132,7 @@ class Run {
     }
     return v;
   }
-  // Heads of x that share one of y's, side by side.
+  // Heads of x that share one head of y, side by side.
   static int64_t shared(int64_t head, const Values& x, const Values& y) { return head / (x.extent[1] / y.extent[1]); }
 
   void multiply(const Object& o) {
@@ -195,7 +196,7 @@ class Run {
   std::map<int64_t, Values> tensors_;
 };
 
-// The tensors of a graph, and what of it decides about settings: all extents.
+// The tensors of a graph, and the part of it that determines settings: all extents.
 std::vector<const Object*> tensors_of(const Object& graph) {
   std::vector<const Object*> list;
   for (const int64_t entry : graph.all(Attribute::graph_operations))
@@ -224,13 +225,14 @@ Status destroy(Descriptor d) {
   return success;
 }
 
-// An operation whose parts are not final is one that cuDNN would refuse.
+// cuDNN would refuse an operation whose parts are not final.
 Status finalize(Descriptor d) {
   auto& o = *static_cast<Object*>(d);
   if (o.is_final) return bad_param;
   if (o.type == DescriptorType::tensor && (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4)) return bad_param;
   if (o.type == DescriptorType::execution_plan) {
-    if (simt::is_recording()) return execution_failed;   // what is compiled and loaded then the real one does not say
+    // The real one fails if it has to compile and load code during a recording.
+    if (simt::is_recording()) return execution_failed;
     const Object& config = *o.object(Attribute::plan_config);
     const Object& engine = *config.object(Attribute::config_engine);
     const int64_t index = engine.one(Attribute::engine_index, -1);
@@ -265,7 +267,7 @@ Status give(int64_t value, AttributeType type, int64_t* count, void* to) {
 
 Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, int64_t* count, void* values) {
   auto& o = *static_cast<Object*>(d);
-  auto* const objects = static_cast<Object**>(values);   // made by the caller, to be filled in
+  auto* const objects = static_cast<Object**>(values);   // Created by the caller, to be filled in.
   if (attribute == Attribute::heuristics_results) {
     const auto graph = o.one(Attribute::heuristics_graph);
     int64_t extents = 0;
@@ -279,7 +281,7 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
       config.values[Attribute::engine_graph] = {graph};
       config.values[Attribute::engine_index] = {engine};
       config.values[Attribute::knob_value] = {8 * (1 + extents % 5)};
-      // As the attributes that a caller would set.
+      // Like the attributes that a caller would set.
       static std::vector<std::unique_ptr<Object>> engines;
       engines.push_back(std::make_unique<Object>(Object{DescriptorType::engine, true, {{Attribute::engine_graph, {graph}}, {Attribute::engine_index, {engine}}}}));
       config.values[Attribute::config_engine] = {reinterpret_cast<int64_t>(engines.back().get())};
@@ -306,7 +308,8 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
 }
 
 int64_t slice_of(const Object& config) {
-  if (config.values.contains(Attribute::knob_value)) return config.one(Attribute::knob_value);   // as the heuristics say
+  // As the heuristics say.
+  if (config.values.contains(Attribute::knob_value)) return config.one(Attribute::knob_value);
   for (const int64_t entry : config.all(Attribute::config_knob_choices)) {
     const auto& choice = *reinterpret_cast<const Object*>(entry);
     if (choice.one(Attribute::knob_type) == slice_knob) return choice.one(Attribute::knob_value);
@@ -329,7 +332,8 @@ Status execute(Handle handle, Descriptor plan, Descriptor pack) {
     const int64_t id = tensor->one(Attribute::tensor_id);
     if (tensor->one(Attribute::tensor_is_virtual)) continue;
     if (!memory.contains(id)) return bad_param;
-    if (tensor->one(Attribute::tensor_is_by_value)) numbers[id] = *static_cast<const float*>(memory[id]);   // now, not when the graph runs
+    // Read now, not when the graph runs.
+    if (tensor->one(Attribute::tensor_is_by_value)) numbers[id] = *static_cast<const float*>(memory[id]);
     else if (reinterpret_cast<uintptr_t>(memory[id]) % static_cast<uintptr_t>(tensor->one(Attribute::tensor_alignment)) != 0) return bad_param;
   }
   if (simt::faults.fail_attention > 0 && --simt::faults.fail_attention == 0) return execution_failed;

@@ -1,4 +1,4 @@
-// The loader of cuDNN, and what src/cuda/cudnn.h says of it against NVIDIA's header where that is installed.
+// The loader of cuDNN; and src/cuda/cudnn.h compared with NVIDIA's header, if that is installed.
 #include <gtest/gtest.h>
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>

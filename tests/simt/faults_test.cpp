@@ -1,4 +1,5 @@
-// The CUDA device where things go wrong, and what it takes and gives back: on the emulated machine, whose faults are ours.
+// The CUDA device when things fail, and what it takes and gives back: on the emulated machine, whose faults a
+// test can set.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -40,7 +41,7 @@ TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
   EXPECT_EQ(trainer.error().bytes_available, planned->plan.bytes.arena - 1);
   EXPECT_NE(trainer.error().message.find(", 1 too few; process 4242 (python3) holds 3221225472, process 17 (Xorg) holds 41943040"), std::string::npos)
       << trainer.error().message;
-  simt::faults.fail_allocation = 1;   // somebody else was faster
+  simt::faults.fail_allocation = 1;   // Another process was faster.
   auto other = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Code::out_of_memory);
@@ -65,7 +66,7 @@ TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   simt::faults.fail_launch = 0;
 }
 
-// Both refuse to choose while a stream is recorded, and would leave everything to our own kernels.
+// Both refuse to choose during the recording of a stream, and would leave everything to our own kernels.
 TEST_F(CudaDeviceTest, TheLibrariesChooseWhileNothingIsRecorded) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
@@ -98,7 +99,8 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
 
-  simt::faults.fail_choice = 2;   // says nothing of what it has: neither is the product ours from then on, nor its bits
+  // It fails without an answer: then the product is not ours afterwards, and neither are its bits.
+  simt::faults.fail_choice = 2;
   const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(undecided);
   EXPECT_EQ(undecided.error().code, Code::device_error);
@@ -107,7 +109,7 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
 }
 
-// Whoever asked for a vendor's library is told what it does not do.
+// A caller that asks for a vendor's library is told what the library does not support.
 TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
@@ -158,7 +160,7 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
   EXPECT_NE(failed.error().message.find("op attention of program micro"), std::string::npos) << failed.error().message;
   EXPECT_NE(failed.error().message.find("CUDNN_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
-  // A moment without memory chooses no other engine, nor our own kernels: their bits are others.
+  // A temporary lack of memory must not lead to another engine or to our own kernels: their bits differ.
   for (int n = 1; n <= 4; ++n) {
     simt::faults.fail_engine = n;
     const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
@@ -210,7 +212,8 @@ TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
   EXPECT_NE(refused.error().message.find("wgmma need compute capability 9.0, device 0 has 10.0"), std::string::npos) << refused.error().message;
 }
 
-// As a host's other thread does that records a graph of its own in the default mode, which forbids most of what a trainer asks for.
+// Like another thread of the host that records a graph in the default mode, which forbids most calls that a
+// trainer makes.
 TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
   const auto planned = plan_for(*model_, request());
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
@@ -232,7 +235,8 @@ TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
   static_cast<void>(cudaGetLastError());
 }
 
-// An error that the host left behind is not ours; a copy that fails is told by whoever waits, on whichever thread.
+// An error that the host left in the runtime is not ours. An error of a copy is returned by the call that
+// waits for it, on any thread.
 TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   const auto planned = plan_for(*model_, request());
   const auto trainer = trainer_for(model_, planned, {}, cuda_device());
@@ -240,7 +244,7 @@ TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   EXPECT_NE(cudaSetDevice(99), cudaSuccess);
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
   EXPECT_TRUE(trainer_for(model_, planned, {}, cuda_device())) << "nor of what is recorded";
-  // A stream's copies asked for on one thread, waited for on another.
+  // A stream's copies requested on one thread, waited for on another.
   auto stream = cuda_device().make_stream(0);
   ASSERT_TRUE(stream);
   std::vector<std::byte> numbers(4096);
@@ -255,12 +259,12 @@ TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   EXPECT_NE(failed.error().message.find("a copy to the device"), std::string::npos) << failed.error().message;
   EXPECT_TRUE((*stream)->wait()) << "once";
   cuda_device().release(memory, numbers.size());
-  simt::faults.fail_copy = 1;   // and of a step's
+  simt::faults.fail_copy = 1;   // And a copy of a step.
   EXPECT_FALSE(trainer->step(batch.source(), batch_size, 3e-3));
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
 }
 
-// On a thread of its own, which has no context, and on two cards of which none has one.
+// On a thread of its own, which has no context, with two cards of which neither has one.
 void on_two_cards(const std::function<void()>& test) {
   simt::faults.devices = 2;
   simt::forget_contexts();
@@ -302,7 +306,7 @@ TEST_F(CudaDeviceTest, TheHostsContextComesBack) {
       run(*trainer_for(model_, plan_for(*model_, request()), {}, *device), 0, 1);
       EXPECT_EQ(simt::current_context(), own);
     }
-    // A thread that chose nothing works with the first card; it has its context by now.
+    // A thread that has chosen no card works with the first one, which has its context by now.
     simt::make_current(nullptr);
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
     simt::make_current(nullptr);
@@ -313,7 +317,7 @@ TEST_F(CudaDeviceTest, TheHostsContextComesBack) {
   });
 }
 
-// Orders of threads that a device may take.
+// Orders of threads that a device may use.
 TEST_F(CudaDeviceTest, NoOrderOfThreadsChangesABit) {
   const auto planned = plan_for(*model_, request());
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
@@ -324,7 +328,7 @@ TEST_F(CudaDeviceTest, NoOrderOfThreadsChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
-// Copies beside the ops of a stage: as early as they may be, as late as they may be.
+// Copies in parallel with the ops of a stage: as early as they may run, as late as they may run.
 TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
   const auto plain = plan_for(*model_, request());
   const std::string bytes = run(*trainer_for(model_, plain, {}, cuda_device()), 0, 2);
@@ -341,7 +345,7 @@ TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
-// Small ops launched one by one would show how long the host takes for that.
+// If small ops were launched one by one, this would show how long the host takes for that.
 TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
   const uint64_t before = simt::single_launches;
@@ -350,8 +354,9 @@ TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   EXPECT_EQ(simt::single_launches, before);
 }
 
-// Whatever lies in the arena and whatever others hold, it is the context's bytes in whole MiB. A context of before is not ours, nor is
-// it told apart where nobody says what is in use: then the profile's figure stays.
+// The reserve is the context's bytes in whole MiB, whatever is in the arena and in other processes. A context
+// from before is not ours. If no library tells which memory is in use, it cannot be distinguished, and the
+// profile's figure remains.
 TEST_F(CudaDeviceTest, CalibrationMeasuresWhatLiesOutsideOfTheArena) {
   const uint64_t assumed = find_device("rtx4090")->reserve_bytes;
   Request small = request();
@@ -386,7 +391,7 @@ TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   ASSERT_TRUE(trainer->replan(tight));
   EXPECT_EQ(before - simt::device_bytes_in_use(), roomy->plan.bytes.arena - tight->plan.bytes.arena);
   const std::string bytes = saved(*trainer);
-  simt::faults.fail_allocation = 1;   // growing fails, what was there comes back
+  simt::faults.fail_allocation = 1;   // Growing fails, and the old arena comes back.
   const Status refused = trainer->replan(roomy);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::out_of_memory);
@@ -394,7 +399,7 @@ TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   run(*trainer, 0, 1);
 }
 
-// While the arena changes its size the device has nothing of it, and others may take the memory.
+// While the arena changes its size, the device holds none of it, and others may take the memory.
 TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);
@@ -420,7 +425,7 @@ TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
       EXPECT_EQ(code(trainer->save(folder_ / "now.stw")), Code::bad_state);
       EXPECT_EQ(code(trainer->view(0, TensorView::parameter)), Code::bad_state);
       EXPECT_EQ(code(trainer->replan(tight)), Code::bad_state);
-      simt::faults.fail_allocations = 1;   // still others'
+      simt::faults.fail_allocations = 1;   // Still in use by others.
       EXPECT_EQ(code(trainer->restore(folder_ / "kept.stw")), Code::out_of_memory);
       const Status restored = trainer->restore(folder_ / "kept.stw");
       ASSERT_TRUE(restored) << restored.error().message;

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t stack_bytes = 256 * 1024, page = 4096;
 
 #if defined(__x86_64__)
-// Saves what a call must keep, changes the stack, and goes on there.
+// Saves the registers that a call must preserve, changes the stack, and continues there.
 asm(R"(
 .text
 .local simt_change_stack
@@ -54,7 +54,8 @@ extern "C" void simt_change_stack(void** from, void* to);
 
 SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
   static size_t count = 0;
-  const size_t shift = count++ % 16 * 256;   // tops of stacks do not all fall on the same lines of the cache
+  // So that the tops of stacks do not all fall on the same cache lines.
+  const size_t shift = count++ % 16 * 256;
   void* memory = mmap(nullptr, stack_bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     std::fprintf(stderr, "simt: no memory for a stack\n");
@@ -69,7 +70,7 @@ SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
 #endif
 #if defined(__x86_64__)
   auto** top = reinterpret_cast<void**>(f->stack + stack_bytes - shift - 64);
-  *--top = nullptr;   // where entry() would return to; the stack is then aligned as behind a call
+  *--top = nullptr;   // Where entry() would return to. The stack is then aligned as after a call.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   f->top = top;
@@ -101,7 +102,7 @@ Stack stack_of_thread() {
 
 void adopt_thread([[maybe_unused]] Fiber& fiber) {
 #if defined(SIMT_ADDRESS)
-  // Asked once: the system reads a file for it, which took as long as the kernels.
+  // Queried once: the system reads a file for it, which took as long as the kernels.
   static thread_local const Stack stack = stack_of_thread();
   fiber.stack = static_cast<char*>(stack.begin);
   fiber.stack_bytes = stack.bytes;

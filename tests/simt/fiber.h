@@ -1,4 +1,4 @@
-// A fiber: a stack and a place to go on. Known to the address and thread sanitizers.
+// A fiber: a stack and a place to continue. Known to the address and thread sanitizers.
 #pragma once
 #include <cstddef>
 
@@ -17,7 +17,7 @@
 #define SIMT_THREAD 1
 #endif
 
-// The scheduler itself is not part of the program whose races are looked for.
+// The scheduler itself is not part of the program that is checked for races.
 #if defined(SIMT_THREAD)
 #define SIMT_UNSEEN __attribute__((no_sanitize("thread"), noinline))
 #else
@@ -27,19 +27,19 @@
 namespace simt {
 
 struct Fiber {
-  char* stack = nullptr;        // its lowest byte
+  char* stack = nullptr;        // Its lowest byte.
   size_t stack_bytes = 0;
-  void* top = nullptr;          // the saved stack pointer
-  void* fake_stack = nullptr;   // of the address sanitizer
-  void* race_context = nullptr; // of the thread sanitizer
+  void* top = nullptr;          // The saved stack pointer.
+  void* fake_stack = nullptr;   // For the address sanitizer.
+  void* race_context = nullptr; // For the thread sanitizer.
 };
 
 // A new fiber that calls entry(), which never returns.
 Fiber* make_fiber(void (*entry)());
-// The fiber that stands for the thread of the process that calls.
+// The fiber that stands for the calling thread of the process.
 void adopt_thread(Fiber& fiber);
 void switch_fiber(Fiber& from, Fiber& to);
-// What a fiber does first.
+// The first call of a fiber.
 void arrived_first_time();
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-// The product of fragments, as the tables of the PTX manual (section mma.m16n8k16) place their elements.
+// The product of fragments, with elements placed as in the tables of the PTX manual (section mma.m16n8k16).
 #include "tests/simt/fragments.h"
 
 #include <cmath>

@@ -1,17 +1,17 @@
-// 1 / x by the special function unit and a correction (kernels/lanes/gpu_lanes.h): the nearest float, whichever of the answers that
-// its error allows the unit gives, for every mantissa.
+// 1 / x by the special function unit and a correction (kernels/lanes/gpu_lanes.h): the nearest float for
+// every mantissa, whichever answer within its error the unit gives.
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "tests/simt/simt.h"
-// Behind the words of CUDA C++.
+// After the keywords of CUDA C++.
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 namespace {
 
-// How many of 4 · count numbers from `first` on, in steps, have another inverse than the CPU's.
+// The number of floats, among 4 · count from `first` on, whose inverse differs from the CPU's.
 int64_t wrong_ones(uint32_t first, uint32_t step, int64_t count) {
   int64_t wrong = 0;
   for (int64_t k = 0; k < count; ++k) {
@@ -29,7 +29,7 @@ class Inverse : public testing::TestWithParam<simt::Answer> {
   ~Inverse() override { simt::inverse_answer = simt::Answer::any; }
 };
 
-// Products of x and 1 / x are the same for x of every other exponent below 126, to the last bit.
+// x · (1 / x) is the same to the last bit for every other exponent of x below 126.
 TEST_P(Inverse, IsTheNearestFloatForEveryMantissa) { EXPECT_EQ(wrong_ones(bits_of(1.0f), 1, (int64_t{1} << 23) / 4), 0); }
 
 TEST_P(Inverse, IsTheNearestFloatForEveryExponent) {

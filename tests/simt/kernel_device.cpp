@@ -1,4 +1,4 @@
-// The machine of tests/kernels/cuda_device.cpp, emulated.
+// The emulated machine for tests/kernels/cuda_device.cpp.
 #include "tests/kernels/device.h"
 
 namespace stw::kernels::test {

@@ -1,4 +1,4 @@
-// What tests/launches.h declares, against the launches of the emulated device.
+// The declarations of tests/launches.h compared with the launches of the emulated device.
 #include "tests/launches.h"
 
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t multiprocessors = 4;   // tests/simt/runtime.cpp
+constexpr int64_t multiprocessors = 4;   // tests/simt/runtime.cpp.
 
-// Of the second step, when all programs are known. Two and three micro-steps differ by one.
+// Of the second step, when all programs are recorded. Two and three micro-steps differ by one.
 TEST(Launches, AreWhatTheyAreDeclaredToBe) {
   const std::string longer = R"({"model_type": "gpt2", "vocab_size": 300, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,
                                  "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
@@ -34,7 +34,8 @@ TEST(Launches, AreWhatTheyAreDeclaredToBe) {
         const auto trainer = trainer_for(model, planned, {}, cuda_device());
         for (uint64_t step = 1; step <= 2; ++step) {
           const uint64_t before = simt::counters.launches;
-          GlobalBatch batch = random_batch(step, r.global_batch, c.sequence);   // tokens below 61, whatever the vocabulary
+          // Tokens below 61, whatever the vocabulary.
+          GlobalBatch batch = random_batch(step, r.global_batch, c.sequence);
           const auto result = trainer->step(batch.source(), static_cast<uint64_t>(r.global_batch), 1e-3);
           ASSERT_TRUE(result) << result.error().message;
           launches[more] = simt::counters.launches - before;

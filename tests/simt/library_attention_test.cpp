@@ -1,4 +1,4 @@
-// What goes to the vendor's attention, in how many calls, and what it gives back: on the emulated machine.
+// Which attention goes to the vendor's library, in how many calls, and its results, on the emulated machine.
 #include "tests/kernels/attention/attention_cases.h"
 #include "tests/simt/runtime.h"
 
@@ -24,7 +24,7 @@ TEST(EmulatedAttention, AsksTheLibraryForParts) {
   }
 }
 
-// Rows of another length than any before: a library that answered once is not asked again.
+// Rows of a new length: a library that has answered once is not asked again.
 TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
   AttentionShape s{2, 77, 4, 2, 24, true, 0, DType::bf16};
   Random random(4);
@@ -40,7 +40,8 @@ TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
   EXPECT_EQ(simt::library_attentions, before);
 }
 
-// What the library declines goes to the warpgroups where the numerics have both: other bits than those of mma.sync.
+// With both in the numerics, warpgroups compute what the library declines. Their bits differ from those of
+// mma.sync.
 TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
   AttentionShape s{1, 79, 2, 1, 64, true, 0, DType::bf16};
   Random random(5);
@@ -56,7 +57,7 @@ TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
   EXPECT_TRUE(same(by(ProductKernels::library_or_warpgroup), own));
   simt::faults.declines_attention = false;
   EXPECT_EQ(simt::library_attentions, before);
-  s.rows = 80;   // which it takes
+  s.rows = 80;   // The library supports this.
   const Buffer more = Buffer::normal(s.dtype, random, s.rows * s.width()), dmore = Buffer::normal(s.dtype, random, s.rows * s.out_width());
   compute(*cuda_table(), s, more, dmore, 1);
   EXPECT_GT(simt::library_attentions, before);

@@ -34,12 +34,14 @@ namespace {
 
 constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes;
 constexpr int most_pieces = 64, most_copies = 64;
-constexpr size_t without_asking = 48 * 1024;   // of a block, its variables and what the launch gives; see launch in kernels/lanes/device.h
-constexpr size_t most_shared = 99 * 1024;   // of a block, on those that have least: compute capability 8.6, 8.9, 12.0
-constexpr size_t most_with_warpgroups = 227 * 1024;   // 9.0
+// Of a block: its variables and the launch's; see launch in kernels/lanes/device.h.
+constexpr size_t without_asking = 48 * 1024;
+// Of a block, on cards with the least: compute capability 8.6, 8.9, 12.0.
+constexpr size_t most_shared = 99 * 1024;
+constexpr size_t most_with_warpgroups = 227 * 1024;   // 9.0.
 
 struct Warp {
-  uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;   // one bit a lane
+  uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;   // One bit a lane.
   uint32_t mask[lanes];
   Exchange exchange[lanes];
   void *in[lanes], *out[lanes];
@@ -48,19 +50,20 @@ struct Warp {
 struct Copy { void* to; const void* from; size_t bytes; int group; };
 struct Piece { const void* key; char* memory; size_t bytes; };
 
-// Arrays instead of containers: their code would be looked at by the thread sanitizer.
+// Arrays instead of containers: the thread sanitizer would check the containers' code.
 struct Block {
   int threads = 0, living = 0, current = 0, at_barrier = 0;
   int predicates = 0, last_predicates = 0;
   Warp warp[most_warps];
-  Fiber* fiber[most_threads] = {};   // of a thread that has begun
+  Fiber* fiber[most_threads] = {};   // Of a thread that has begun.
   Piece piece[most_pieces];
   int pieces = 0;
   char* dynamic = nullptr;
   size_t dynamic_bytes = 0;
   Copy copy[most_threads][most_copies];
   int copies[most_threads] = {}, groups[most_threads] = {};
-  bool unshown[most_threads] = {}, any_unshown = false;   // copies that have arrived; at the last barrier
+  // Copies that have arrived; the same at the last barrier.
+  bool unshown[most_threads] = {}, any_unshown = false;
   bool uses_warpgroups = false;
 };
 Block b;
@@ -73,7 +76,7 @@ uint64_t draw = 0;
 [[maybe_unused]] char launched, finished, barrier_object, warp_object[most_warps];
 
 #if defined(SIMT_THREAD)
-// Shared memory of a launch is never used twice: the sanitizer would see the next block's writes as races.
+// Shared memory of a launch is never reused: the sanitizer would report the next block's writes as races.
 constexpr size_t race_arena_bytes = size_t{1} << 32;
 char* race_arena = nullptr;
 size_t race_arena_used = 0;
@@ -112,13 +115,13 @@ SIMT_UNSEEN int nth_bit(uint32_t bits, int n) {
   return std::countr_zero(bits);
 }
 
-// A ready thread, no longer ready; -1: none.
+// Takes a ready thread; -1: none.
 SIMT_UNSEEN int next_thread() {
   const int warps = (b.threads + lanes - 1) / lanes;
   int ready[most_warps], count = 0;
   const int now = b.current / lanes;
   if (options.order == Order::forward && b.warp[now].ready) {
-    ready[count++] = now;   // a warp goes on as long as it can
+    ready[count++] = now;   // A warp continues as long as it can.
   } else {
     for (int w = 0; w < warps; ++w)
       if (b.warp[w].ready) ready[count++] = w;
@@ -179,7 +182,7 @@ SIMT_UNSEEN void open_barrier() {
   ++counters.barriers;
 }
 
-// Whether all lanes that `lane` waits for have come; they are ready then.
+// If all lanes that `lane` waits for have arrived, marks them ready and returns true.
 SIMT_UNSEEN bool meet(Warp& w, int lane) {
   const uint32_t mask = w.mask[lane] & w.living;
   if ((w.waiting & mask) != mask) return false;
@@ -207,7 +210,7 @@ SIMT_UNSEEN void finish_thread() {
 SIMT_UNSEEN void next_after_end(int ended) {
   const int next = next_thread();
 #if !defined(SIMT_THREAD)
-  if (next >= 0 && !b.fiber[next]) {   // not begun yet: it takes this fiber over
+  if (next >= 0 && !b.fiber[next]) {   // It has not begun: it takes over this fiber.
     b.fiber[next] = running;
     b.fiber[ended] = nullptr;
     stand_at(next);
@@ -216,10 +219,10 @@ SIMT_UNSEEN void next_after_end(int ended) {
   idle[idle_count++] = b.fiber[ended];
   b.fiber[ended] = nullptr;
 #else
-  (void)ended;   // threads keep their fibers, so that races between them stay visible
+  (void)ended;   // Threads keep their fibers, so that races between them stay visible.
 #endif
   if (next >= 0) return resume(next);
-  if (b.living > 0) return go_on();   // says what they wait for
+  if (b.living > 0) return go_on();   // Reports what they wait for.
   Fiber* from = running;
   running = &host;
   switch_fiber(*from, host);
@@ -281,7 +284,7 @@ SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_
   context = context_of_body;
   draw = options.seed * 0x9e3779b97f4a7c15u + 1;
 #if defined(SIMT_THREAD)
-  // Made by the host, so that no fiber inherits the past of another one.
+  // Created by the host, so that no fiber inherits the history of another one.
   for (int t = 0; t < b.threads; ++t)
     if (!b.fiber[t]) b.fiber[t] = make_fiber(thread_loop);
   race_arena = static_cast<char*>(mmap(nullptr, race_arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
@@ -323,7 +326,7 @@ SIMT_UNSEEN void collective(uint32_t mask, Exchange exchange, void* in, void* ou
   w.in[lane] = in;
   w.out[lane] = out;
   w.waiting |= 1u << lane;
-  if (meet(w, lane)) w.ready &= ~(1u << lane);   // the last one goes on itself
+  if (meet(w, lane)) w.ready &= ~(1u << lane);   // The last lane continues itself.
   else go_on();
 }
 
@@ -353,8 +356,8 @@ SIMT_UNSEEN void* dynamic_shared() {
   return b.dynamic;
 }
 
-// What was there may be gone from now on, what comes may not be there before the wait: neither is. As below, memset is the
-// sanitizer's own.
+// The source may be gone after this call, and the data may not arrive before the wait. To find code that
+// relies on either, the target is overwritten now. memset is the sanitizer's own here, as memcpy is below.
 SIMT_UNSEEN void copy_later(void* to, const void* from, size_t bytes) {
   int& count = b.copies[b.current];
   if (count == most_copies) die("too many copies in flight");
@@ -364,7 +367,7 @@ SIMT_UNSEEN void copy_later(void* to, const void* from, size_t bytes) {
 
 SIMT_UNSEEN void commit_copies() { ++b.groups[b.current]; }
 
-// What a race would be with is seen all the same: memcpy is the sanitizer's own.
+// The sanitizer still sees races with the copy, because memcpy is its own.
 SIMT_UNSEEN void wait_for_copies(int groups_left) {
   int kept = 0;
   Copy* copies = b.copy[b.current];

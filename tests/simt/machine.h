@@ -1,12 +1,15 @@
-// A machine for CUDA kernels on the processor: every thread of a block is a fiber, blocks run one after the other.
+// A machine for CUDA kernels on the processor: every thread of a block is a fiber, and blocks run one after
+// the other.
 //
-// What it finds that a real device hides: reads of shared memory that nobody wrote (it is full of NaNs), threads that wait
-// for a barrier which others never reach, lanes that disagree about a collective, copies that nobody waited for or that hit
-// what is still read, misaligned vector accesses, empty grids, more shared memory than every device has (but for products by
-// warpgroups, which only some have), and products that read what is not there yet or no more; under AddressSanitizer accesses outside of shared memory, under ThreadSanitizer races between the
-// threads of a block and between blocks. What it cannot show: speed, and the order of real warps beyond `Order`.
+// It finds errors that a real device hides: reads of shared memory that was not written (it is full of NaN);
+// threads that wait for a barrier which others never reach; lanes that disagree about a collective; copies
+// that are not waited for, or that overwrite data still being read; misaligned vector accesses; empty grids;
+// more shared memory than every device has (except for products by warpgroups, which only some devices have);
+// and products that read data before they arrive or after they change. AddressSanitizer finds accesses
+// outside shared memory, ThreadSanitizer finds races between threads of a block and between blocks. It cannot
+// show speed, or orders of real warps other than `Order`.
 //
-// One kernel at a time in a process; the fake runtime sees to that.
+// A process runs one kernel at a time; the fake runtime ensures that.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <vector_types.h>
@@ -16,7 +19,7 @@
 
 namespace simt {
 
-// Of the threads that are ready, the next to run; blocks run backwards in `reverse`.
+// Which ready thread runs next. In `reverse`, blocks run backwards too.
 enum class Order { forward, reverse, random };
 struct Options { Order order = Order::forward; uint64_t seed = 1; };
 extern Options options;
@@ -24,17 +27,17 @@ extern Options options;
 struct Counters { uint64_t launches, blocks, threads, barriers, collectives; };
 extern Counters counters;
 
-// Of the thread that runs.
+// Of the current thread.
 struct Place { uint3 thread, block; dim3 block_extent, grid_extent; };
 extern Place place;
 
 // Runs body(context) once for every thread of the grid.
 void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* context);
 
-// How many threads of the block came with a predicate that is set.
+// Returns the number of threads of the block whose predicate is set.
 int barrier(int predicate);
 
-// All lanes in `mask` meet; the last one calls exchange(mask, in, out) for everybody, with one entry a lane.
+// Waits for all lanes in `mask`. The last one calls exchange(mask, in, out) for all, with one entry a lane.
 using Exchange = void (*)(uint32_t mask, void* const* in, void* const* out);
 void collective(uint32_t mask, Exchange exchange, void* in, void* out);
 void warp_barrier(uint32_t mask);
@@ -43,22 +46,22 @@ void warp_barrier(uint32_t mask);
 void* shared(const void* key, size_t bytes);
 void* dynamic_shared();
 
-// Copies to shared memory, whose targets hold NaNs until the thread has waited for them.
+// Copies to shared memory. Their targets hold NaN until the thread has waited for them.
 void copy_later(void* to, const void* from, size_t bytes);
 void commit_copies();
 void wait_for_copies(int groups_left);
 
-// For products of warpgroups (warpgroup.h), which do not see what was copied until the thread that waited for it shows it to them, and
-// others have met it at a barrier.
+// For products of warpgroups (warpgroup.h). They do not see copied data until the thread that waited for the
+// copies shows them, and a barrier follows.
 void show_copies();
-bool copies_are_shown();   // to the current thread
-void use_warpgroups();     // the block does, and may have the shared memory of the cards that have them
+bool copies_are_shown();   // To the current thread.
+void use_warpgroups();     // The block does, and may have as much shared memory as cards that support them.
 int current_thread();
-// Dynamic shared memory by its address, which begins at first_shared_byte.
+// Dynamic shared memory by its address; the first address is first_shared_byte.
 inline constexpr uint32_t first_shared_byte = 528;
 const void* shared_at(uint32_t byte, uint32_t bytes);
 
-[[noreturn]] void die(const char* what);   // says which thread, and ends the process
+[[noreturn]] void die(const char* what);   // Prints the thread and ends the process.
 
 inline unsigned lane() {
   return (place.thread.x + place.block_extent.x * (place.thread.y + place.block_extent.y * place.thread.z)) & 31u;

@@ -1,4 +1,4 @@
-// The machine must find what a device does not forgive.
+// The machine must find errors that a device does not forgive.
 #include "tests/simt/machine.h"
 
 #include <gtest/gtest-spi.h>
@@ -30,7 +30,7 @@ TEST(Machine, RefusesWhatADeviceDoesNotStart) {
   run(dim3(1), dim3(32), 48 * 1024 - 16, with_a_variable, nullptr);
 }
 
-// Who reads too late finds no more of the old than who reads too early finds of the new.
+// A read that comes too late finds none of the old data; a read that comes too early finds none of the new.
 TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
   struct Seen { float begun, under_way, done; } seen{};
   run(dim3(1), dim3(1), 16, [](void* context) {
@@ -51,7 +51,7 @@ TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
   EXPECT_EQ(seen.done, 1);
 }
 
-// A warpgroup multiplies what it has in registers by a matrix of shared memory, and breaks a rule.
+// A warpgroup multiplies its registers by a matrix in shared memory, and breaks a rule.
 enum class Broken { none, fence, commit, wait, registers, memory };
 void multiply_and_break(void* context) {
   const Broken broken = *static_cast<const Broken*>(context);

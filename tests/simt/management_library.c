@@ -1,4 +1,4 @@
-/* What stands for the driver's libnvidia-ml.so.1 in the tests of its loader: a card of four processes, as nvml.h has the types. */
+/* Replaces the driver's libnvidia-ml.so.1 in the tests of its loader: a card with four processes. Types as in nvml.h. */
 #include <stdio.h>
 #include <string.h>
 

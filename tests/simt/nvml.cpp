@@ -1,4 +1,4 @@
-// Who holds the emulated card's memory.
+// The processes that use the emulated card's memory.
 #include "src/cuda/nvml.h"
 #include "tests/simt/runtime.h"
 

@@ -1,4 +1,4 @@
-// The loader of the driver's management library, with one of ours in its place (LD_LIBRARY_PATH).
+// The loader of the driver's management library, with our own library in its place (LD_LIBRARY_PATH).
 #include <gtest/gtest.h>
 
 #include "src/cuda/nvml.h"
@@ -7,7 +7,7 @@ namespace stw::cuda {
 namespace {
 
 TEST(Nvml, TellsEveryProcessOnce) {
-  for (int time = 0; time < 2; ++time) {   // it is given back in between
+  for (int time = 0; time < 2; ++time) {   // It is given back in between.
     const std::vector<MemoryHolder> holders = memory_holders("0000:19:00.0");
     ASSERT_EQ(holders.size(), 3u);
     EXPECT_TRUE(holders[0].process == 7 && holders[0].bytes == 1000 && holders[0].name == "Xorg");

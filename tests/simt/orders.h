@@ -1,10 +1,10 @@
-// Whatever the order in which threads and blocks come to run.
+// Orders in which threads and blocks may run.
 #pragma once
 #include "tests/simt/machine.h"
 
 namespace simt {
 
-// All but the first, `forward`.
+// All except the first, `forward`.
 inline constexpr Options other_orders[] = {{Order::reverse, 1}, {Order::random, 1}, {Order::random, 2}};
 
 class InOrder {

@@ -1,4 +1,4 @@
-"""gpu_probe on the emulated device, at small sizes: every part, and that a part which ends badly ends no other."""
+"""gpu_probe on the emulated device, at small sizes: every part works, and a part that fails does not end the others."""
 import os
 import subprocess
 import tempfile
@@ -42,7 +42,7 @@ class Probe(unittest.TestCase):
         code, text = run("--part-seconds", "1.5", "--hang", "losses", "losses", "updates")
         self.assertEqual(code, 1, text)
         self.assertRegex(text, r"FAIL +losses +ran past its time")
-        self.assertRegex(text, r"ok +AdamW, 8-bit|FAIL +updates +ran past")   # of a machine that is slow
+        self.assertRegex(text, r"ok +AdamW, 8-bit|FAIL +updates +ran past")   # On a slow machine.
 
     def test_what_there_is_no_time_for_is_named(self):
         code, text = run("--seconds", "1", "norms")

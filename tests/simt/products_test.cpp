@@ -1,5 +1,5 @@
-// The linear kernels where the emulated machine shows more than a real one: what its tensor cores add up in a step is known, its
-// threads run in any order, and it counts collectives.
+// The linear kernels, tested for properties that the emulated machine shows better than a real one: the sum
+// of a tensor-core step is known, threads run in any order, and collectives are counted.
 #include <cstdio>
 
 #include "tests/kernels/product/linear_problem.h"
@@ -12,13 +12,13 @@ namespace {
 
 using Addend = Problem::Addend;
 
-// Steps of 16 on the tensor cores, the last one of a part or a sample filled up with zeros, in chains of `terms` from zero, whose results are
-// added up; 0: all in one chain from what there is.
+// Steps of 16 on tensor cores, the last one of a part or a sample padded with zeros, in chains of `terms`
+// from zero, whose results are added up; 0: all in one chain from the start value.
 template <int64_t terms>
 struct Steps {
   float value, chain = 0;
   int count = 0;
-  int64_t added = 0;   // terms of the chain
+  int64_t added = 0;   // Terms of the chain.
   float a[16] = {}, b[16] = {};
   void add(float x, float y) {
     a[count] = x, b[count] = y;
@@ -44,9 +44,9 @@ struct Steps {
 };
 using OneChain = Steps<0>;
 using Chains = Steps<chain_terms>;
-using LongChains = Steps<8192>;   // narrow_chain_terms
+using LongChains = Steps<8192>;   // narrow_chain_terms.
 
-// Without collectives there is no tensor core.
+// A kernel without collectives uses no tensor core.
 template <class Call>
 bool uses_tensor_cores(const Call& call) {
   const uint64_t before = simt::counters.collectives;
@@ -64,14 +64,15 @@ void expect_numbers(const Problem::Gradients& found, const Problem::Gradients& e
     expect_numbers(found.bias[part], expected.bias[part], "db");
   }
 }
-// As tensor cores add up k terms of an output of type `output`: compute(tag) with a sum of that kind.
+// As tensor cores add k terms of an output of type `output`: compute(tag) with a sum of that kind.
 template <class Compute>
 Buffer in_steps_of(DType output, int64_t k, const Compute& compute) {
   if (output == f32) return compute(Chains{0});
   if (k > 8192) return compute(LongChains{0});
   return compute(OneChain{0});
 }
-// Those of steps, or where no tensor core takes the shape those of the chains of multiply-adds. How many products were in steps.
+// The bits of steps, or those of chains of multiply-adds if tensor cores do not support the shape. Returns
+// the number of products in steps.
 int expect_naive_numbers(Problem& problem) {
   SCOPED_TRACE(problem.describe());
   const Table& table = *cuda_table();
@@ -102,8 +103,8 @@ int expect_naive_numbers_of_both(Problem& problem) {
   return in_steps;
 }
 
-// As measured on devices: small products that each vanish beside the sum do not vanish together, what is far below the sum is cut
-// off, toward zero, and the order of products is all the same.
+// As measured on devices: small products that each vanish in the sum do not vanish together; bits far below
+// the sum are cut off, toward zero; and the order of products does not matter.
 TEST(EmulatedTensorCores, AddAStepAtOnce) {
   const auto sum_of = [](float sum, std::vector<float> products) {
     const std::vector<float> ones(16, 1.0f);
@@ -145,7 +146,7 @@ TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
     }
 }
 
-// Tiles that lie inside of the output, with a residual and an addend in 16 bits, in fp32, and without any.
+// Tiles inside the output, with a residual and an addend in 16 bits, in fp32, and without either.
 TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
   Random random(13);
   for (const DType half : {bf16, f16})
@@ -156,8 +157,8 @@ TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
     }
 }
 
-// Samples of several chains, whose last one ends in a step, in a slice, or nowhere; outputs in fp32, which have as many chains; k so long
-// that outputs in 16 bits have two, of one part and of several.
+// Samples of several chains, whose last one ends within a step, within a slice, or at neither; fp32 outputs,
+// which have as many chains; k so long that 16-bit outputs have two chains, with one part and with several.
 TEST(EmulatedProducts, CutLongSums) {
   Random random(14);
   const auto expect = [](Problem problem) { EXPECT_EQ(expect_naive_numbers_of_both(problem), 6); };
@@ -175,8 +176,8 @@ TEST(EmulatedProducts, CutLongSums) {
   }
 }
 
-// Gradients over 16,384 tokens are as close to fp64 as a good library's (4e-7 of the largest in PyTorch, times 4). One chain of tensor cores
-// is not: what it cuts off adds up.
+// Gradients over 16,384 tokens are as close to fp64 as a good library's (4e-7 of the largest in PyTorch,
+// times 4). One chain of tensor cores is not: its truncations add up.
 TEST(EmulatedProducts, LongSumsStayAccurate) {
   constexpr int64_t tokens = 16384, edge = 64;
   constexpr double limit = 4 * 4e-7;
@@ -192,7 +193,7 @@ TEST(EmulatedProducts, LongSumsStayAccurate) {
         exact[i * edge + j] += static_cast<double>(a) * b;
         nearest[i * edge + j] = std::fmaf(a, b, nearest[i * edge + j]);
       }
-  std::vector<float> cut_off = nearest;   // a row of one chain
+  std::vector<float> cut_off = nearest;   // A row of one chain.
   for (size_t j = 0; j < edge; ++j) {
     OneChain sum{0};
     for (size_t token = 0; token < tokens; ++token) sum.add(dy[token * edge], x[token * edge + j]);
@@ -211,8 +212,8 @@ TEST(EmulatedProducts, LongSumsStayAccurate) {
   }
 }
 
-// What a chain of narrow_chain_terms loses beside the rounding of an output in 16 bits: at most 2^-14 of the size of the sum, where all terms
-// have one sign, and far less where they do not.
+// The error of a chain of narrow_chain_terms, in addition to the rounding of a 16-bit output: at most 2^-14
+// of the size of the sum if all terms have one sign, and far less if they do not.
 TEST(EmulatedProducts, ChainsOfNarrowOutputsLoseLittle) {
   Random random(16);
   for (const bool one_sign : {true, false}) {
@@ -263,7 +264,7 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   EXPECT_EQ(gradients(), std::pair(true, true));
 }
 
-// What goes to the vendor's library, and in how many products.
+// Which products go to the vendor's library, and how many.
 TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   Random random(8);
   ProductKernels products = ProductKernels::library;
@@ -296,7 +297,7 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{0, 0, 0}));
 }
 
-// Another depth than those before: a library that answered once is not asked again.
+// A new depth: a library that has answered once is not asked again.
 TEST(EmulatedProducts, AreOursWhereTheLibraryHasNoAlgorithm) {
   Random random(9);
   Problem problem = tensor_problem(random, {3, 5, 56, {24, 40}}, {bf16, bf16, bf16, bf16}, false, true, true);
@@ -313,7 +314,7 @@ TEST(EmulatedProducts, AreOursWhereTheLibraryHasNoAlgorithm) {
   EXPECT_EQ(simt::library_products, before);
 }
 
-// Whichever thread comes first: with a barrier too few, slices would be used too early or too late.
+// In any order of threads: with a missing barrier, slices would be used too early or too late.
 TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);
@@ -321,21 +322,22 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
     for (bool transposed : {false, true}) {
       Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
       EXPECT_EQ(expect_naive_numbers_of_both(small), 6);
-      small.products = ProductKernels::chain;   // the chains of chain_product.h
+      small.products = ProductKernels::chain;   // The chains of chain_product.h.
       EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
       EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
       EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
     }
     Problem large = tensor_problem(random, {2, 35, 72, {648}}, {bf16, bf16, bf16, f32}, false, true, true);
     EXPECT_EQ(expect_naive_numbers_of_both(large), 6);
-    for (int64_t inputs : {184, 376}) {   // tiles that gradients of weights alone have
+    for (int64_t inputs : {184, 376}) {   // Tiles that only weight gradients have.
       Problem gradient = tensor_problem(random, {2, 70, inputs, {248}}, {bf16, bf16, bf16, f32}, false, false, true);
       EXPECT_EQ(expect_naive_numbers_of_both(gradient), 6);
     }
   }
 }
 
-// Sums of a sample's steps, rounded. Tiles of either size, samples of any number of steps, threads in any order.
+// Sums of a sample's steps, rounded. Tiles of either size, samples of any number of steps, threads in any
+// order.
 TEST(EmulatedProducts, RoundTheNumbersOfSteps) {
   Random random(10);
   const auto expect = [](Problem problem) {

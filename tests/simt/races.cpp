@@ -1,5 +1,6 @@
-// For the thread sanitizer: kernels on the emulated machine as they are (races clean), and two that are wrong on purpose: a
-// barrier that is missing (races barrier), two blocks that write one word (races blocks). tests/simt/races_test.py runs it.
+// For the thread sanitizer: the kernels on the emulated machine (races clean), and two kernels with planted
+// mistakes: a missing barrier (races barrier), two blocks that write one word (races blocks).
+// tests/simt/races_test.py runs it.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -40,7 +41,7 @@ void call(void (*kernel)(const Launch&, const Args&), const Args& args, uint64_t
   simt::finish();
 }
 
-// A step of a layer, small, in all that takes shared memory and shuffles.
+// A small step of a layer, with all kernels that use shared memory and shuffles.
 void real_kernels() {
   const Table& table = *cuda_table();
   const int64_t samples = 2, sequence = 32, rows = samples * sequence, width = 32;
@@ -72,7 +73,7 @@ void real_kernels() {
   call(table.qk_norm, heads, 0);
   heads.dx = heads.y, heads.weight_gradient[0] = sums.data(), heads.weight_gradient[1] = sums.data() + 16;
   call(table.qk_norm_gradient, heads, cuda::qk_norm_gradient_workspace(heads));
-  const int64_t length = 12000;   // a row that lies in shared memory piece by piece
+  const int64_t length = 12000;   // A row that lies in shared memory piece by piece.
   std::vector<float> rows_of_x(static_cast<size_t>(3 * length), 0.5f), rows_of_dx(rows_of_x.size()), scale(rows_of_x.size(), 1.5f);
   norm.rows = norm.rows_per_sample = 3, norm.features = length;
   norm.weight = scale.data(), norm.weight_gradient = rows_of_dx.data() + length;
@@ -102,7 +103,7 @@ void real_kernels() {
       call(table.linear_weight_gradient, rounded, 0);
       for (const ProductKernels products : {ProductKernels::warpgroup, ProductKernels::tensor}) {
         std::vector<float> other(y.size(), 0.5f);
-        LinearArgs ending = linear;   // in GELU, and in its slope, in place
+        LinearArgs ending = linear;   // In GELU, and in its derivative, in place.
         ending.products = products, ending.activated = {other.data(), dtype};
         call(table.linear, ending, 0);
         ending.activated = {}, ending.x = {other.data(), dtype}, ending.before_gelu = {other.data(), dtype}, ending.input_bias_gradient = gradient.data();
@@ -134,7 +135,7 @@ void real_kernels() {
     std::vector<float> dqkv(x.size()), dout(static_cast<size_t>(rows * width), 0.1f);
     attention.dout = {dout.data(), dtype}, attention.dqkv = {dqkv.data(), dtype};
     call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
-    if (dtype == DType::bf16) {   // several blocks of keys
+    if (dtype == DType::bf16) {   // Several blocks of keys.
       const int64_t keys = 300;
       std::vector<uint16_t> qkv(static_cast<size_t>(keys * 3 * 64), 0x3f00), out(static_cast<size_t>(keys * 64));
       std::vector<float> sums(static_cast<size_t>(keys));
@@ -162,7 +163,8 @@ void real_kernels() {
   call(table.value_loss, of_values, 0);
   std::vector<int32_t> positions(static_cast<size_t>(rows));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
-  // One document, which begins late and has more rows than a chain, and one of every other row before it.
+  // One document that begins late and has more rows than a chain, and before it one document of every other
+  // row.
   std::vector<int32_t> places(400), following(places.size());
   for (size_t i = 100; i < places.size(); ++i) places[i] = static_cast<int32_t>(i) - 100, following[i] = 399 - static_cast<int32_t>(i);
   std::vector<float> long_x(400 * 16, 0.5f), means(long_x.size());

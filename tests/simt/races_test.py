@@ -1,4 +1,4 @@
-"""The thread sanitizer over the emulated machine: it finds what is planted, and nothing in the kernels."""
+"""The thread sanitizer over the emulated machine: it finds the planted races, and none in the kernels."""
 import subprocess
 import sys
 import unittest

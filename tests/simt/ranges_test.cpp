@@ -1,4 +1,4 @@
-// The ranges that profilers show. This program is its own profiler: NVTX takes what is linked with it.
+// The ranges that profilers show. This program is its own profiler: NVTX calls the functions linked with it.
 #include <algorithm>
 #include <cstdint>
 

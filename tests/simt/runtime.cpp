@@ -22,7 +22,7 @@
 
 namespace {
 using Call = std::function<void()>;
-struct Node { Call call; std::vector<size_t> after; };   // `after`: nodes that were recorded before
+struct Node { Call call; std::vector<size_t> after; };   // `after`: earlier nodes that it waits for.
 struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; cudaStreamCaptureMode mode; bool is_over = false, is_spoilt = false; };
 }  // namespace
 
@@ -30,8 +30,8 @@ struct CUctx_st { int ordinal; };
 struct CUstream_st {
   CUcontext context = nullptr;
   std::deque<Call> waiting;
-  std::shared_ptr<Capture> capture;   // the graph that calls are recorded in
-  std::vector<size_t> latest;         // its nodes that the next one comes after
+  std::shared_ptr<Capture> capture;   // The graph in which calls are recorded.
+  std::vector<size_t> latest;         // The nodes before its next one.
 };
 struct CUevent_st {
   CUstream_st* stream = nullptr;
@@ -52,13 +52,13 @@ int64_t cudnn_descriptors = 0;
 
 namespace {
 
-// One call into the runtime at a time; what runs in it may not call back.
+// One call into the runtime at a time. Code that runs in it must not call back.
 std::recursive_mutex one;
 CUstream_st null_stream;
 std::set<CUstream_st*> streams{&null_stream};
 std::map<const char*, size_t> on_device, on_host;
 uint64_t device_bytes = 0, host_bytes = 0;
-cudaError_t broken = cudaSuccess;           // an error that stays, as of a kernel
+cudaError_t broken = cudaSuccess;           // An error that stays, like a kernel's.
 thread_local cudaError_t last = cudaSuccess;
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -72,8 +72,8 @@ bool capturing() {
     if (s->capture) return true;
   return false;
 }
-// Whether this thread may not do what could disturb a capture: cudaThreadExchangeStreamCaptureMode's words. Who does it all the same
-// spoils the capture.
+// Whether this thread may not make calls that could disturb a capture, by the rules of
+// cudaThreadExchangeStreamCaptureMode. Such a call spoils the capture.
 bool forbidden() {
   bool found = false;
   for (const CUstream_st* s : streams) {
@@ -105,10 +105,10 @@ bool inside(const std::map<const char*, size_t>& memory, const void* p, size_t b
   --it;
   return static_cast<const char*>(p) + bytes <= it->first + it->second;
 }
-// Contexts. A call of the runtime that needs one gives the thread that of its device, as on a real one.
+// Contexts. A call of the runtime that needs one gives the thread that of its device, as on a real device.
 constexpr int most_devices = 8;
 CUctx_st primary[most_devices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-std::set<int> active;   // devices whose primary context is there
+std::set<int> active;   // Devices whose primary context exists.
 thread_local CUcontext current = nullptr;
 thread_local int current_device = 0;
 void choose(int device) {
@@ -127,8 +127,8 @@ CUresult state_of(CUdevice device, unsigned* flags, int* is_active) {
   return CUDA_SUCCESS;
 }
 
-// Beside a recording a device runs at once what is asked of other streams. Nobody here wants that: who records a program
-// and forgets to bring a stream into it is told so.
+// During a recording, a device runs calls on other streams at once. Here that is always a mistake: a program
+// is being recorded without that stream. So it is an error.
 cudaError_t add(cudaStream_t s, Call call) {
   need_context();
   CUstream_st* stream = of(s);
@@ -141,7 +141,7 @@ cudaError_t add(cudaStream_t s, Call call) {
   stream->waiting.push_back(std::move(call));
   return cudaSuccess;
 }
-// Whether the streams of a graph have all come back to the one that it began with.
+// Whether all streams of a graph have come back to the one with which it began.
 bool is_joined(const Capture& capture) {
   std::vector<bool> before_end(capture.nodes.size());
   for (size_t n : capture.origin->latest) before_end[n] = true;
@@ -150,8 +150,8 @@ bool is_joined(const Capture& capture) {
       if (before_end[n]) before_end[earlier] = true;
   return std::find(before_end.begin(), before_end.end(), false) == before_end.end();
 }
-// In the order of recording, or the last recorded first as far as they wait for each other: what runs beside ops then does so after
-// them. Or in any order that the waits allow.
+// Runs nodes in the order of recording; or the last recorded first, as far as they do not wait for each
+// other, so that parallel work runs after the ops; or in any order that the waits allow.
 void run_graph(const std::vector<Node>& nodes) {
   std::vector<std::vector<size_t>> next(nodes.size());
   std::vector<size_t> missing(nodes.size());
@@ -331,14 +331,15 @@ cudaError_t cudaFreeHost(void* p) {
   return cudaSuccess;
 }
 
-// From memory that is not pinned a device copies at once; here too, so that a buffer on the stack may end its life.
+// From memory that is not pinned, a device copies at once. So does this runtime, so that a buffer on the
+// stack may end its life.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   std::lock_guard lock(one);
   if (faults.fail_copy > 0 && --faults.fail_copy == 0) return said(cudaErrorInvalidValue);
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
   if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return said(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return said(cudaErrorInvalidValue);
-  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // no node of a graph
+  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // Not a node of a graph.
   return add(stream, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -350,7 +351,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
-  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // no node of a graph
+  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // Not a node of a graph.
   return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
@@ -418,7 +419,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);
   if (e->capture && e->capture->is_over) return said(cudaErrorCapturedEvent);
   if (e->capture) {
-    of(s)->capture = e->capture;   // this stream takes part from now on
+    of(s)->capture = e->capture;   // This stream takes part from now on.
     for (size_t n : e->latest) of(s)->latest.push_back(n);
     return cudaSuccess;
   }
@@ -438,7 +439,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   for (const CUevent_st* e : {from, to}) {
     if (e->capture) return said(cudaErrorCapturedEvent);
-    if (!e->takes_time || e->seconds == 0) return said(cudaErrorInvalidResourceHandle);   // made without, or never recorded
+    // Created without timing, or never recorded.
+    if (!e->takes_time || e->seconds == 0) return said(cudaErrorInvalidResourceHandle);
   }
   *milliseconds = static_cast<float>((to->seconds - from->seconds) * 1e3);
   return cudaSuccess;

@@ -1,8 +1,9 @@
 // The fake runtime: libcudart's functions (cuda_runtime_api.h) over the emulated machine.
 //
-// Streams are lazy: a call waits in its queue until somebody synchronises, and then only what is needed runs. So data that
-// is used without waiting for it shows, since fresh memory is full of 0xff. What forks and joins of a recording leave open, a
-// graph does in the order of recording, or in another one (Order in machine.h).
+// Streams are lazy: a call waits in its queue until the host synchronises, and then only what is needed runs.
+// So data that are used without waiting for them show, because fresh memory is full of 0xff. A graph runs
+// calls whose order its forks and joins leave open in the order of recording, or in another one (Order in
+// machine.h).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,44 +18,45 @@ struct Holder { uint64_t process, bytes; const char* name; };
 
 struct Faults {
   int devices = 1;
-  int driver = 13000;             // cudaDriverGetVersion; 0: there is none
+  int driver = 13000;             // cudaDriverGetVersion; 0: no driver.
   int capability = 90;
   uint64_t memory_bytes = uint64_t{8} << 30;
-  std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};   // of device 0's memory, as the driver's library says
-  bool tells_memory = true;       // that library, what is in use
-  uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // of a context, outside of what is allocated
-  int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
+  // Users of device 0's memory, as the driver's library reports them.
+  std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};
+  bool tells_memory = true;       // That library reports which memory is in use.
+  uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // Of a context, in addition to allocations.
+  int fail_launch = 0;            // The n-th launch from now on fails (1: the next).
   int fail_allocation = 0;
-  int fail_allocations = 0;       // so many from now on
+  int fail_allocations = 0;       // The number of allocations that fail from now on.
   int fail_copy = 0;
   bool has_cublaslt = true;
-  bool declines_products = false; // cuBLASLt has no algorithm for any
-  int fail_choice = 0;            // of such an algorithm
-  int fail_product = 0;           // of cuBLASLt's
+  bool declines_products = false; // cuBLASLt has no algorithm for any product.
+  int fail_choice = 0;            // The choice of such an algorithm.
+  int fail_product = 0;           // A product by cuBLASLt.
   bool has_cudnn = true;
   uint64_t cudnn_version = 92000;
-  bool declines_attention = false; // cuDNN has no engine for any
-  int fail_attention = 0;         // of cuDNN's
-  int fail_engine = 0;            // the n-th of its plans finds no memory
+  bool declines_attention = false; // cuDNN has no engine for any attention.
+  int fail_attention = 0;         // Attention by cuDNN.
+  int fail_engine = 0;            // The n-th of its plans finds no memory.
 };
 extern Faults faults;
 
-extern uint64_t library_products;   // that cuBLASLt was asked for
-extern uint64_t library_attentions; // cuDNN
-extern int64_t cudnn_descriptors;   // that were not given back
-extern uint64_t single_launches;    // of kernels, outside of graphs
-// Runs the call when the stream comes to it, or records it in a graph: what every launch of a kernel is made of.
+extern uint64_t library_products;   // Products computed by cuBLASLt.
+extern uint64_t library_attentions; // Attention computed by cuDNN.
+extern int64_t cudnn_descriptors;   // Not yet destroyed.
+extern uint64_t single_launches;    // Launches of kernels outside graphs.
+// Runs the call when the stream reaches it, or records it in a graph. Every launch of a kernel uses it.
 void enqueue(CUstream_st* stream, std::function<void()> call);
 // Whether this thread records a graph.
 bool is_recording();
-// Runs everything that was begun, on all streams.
+// Runs everything that has begun, on all streams.
 void finish();
-// Device memory that was not given back.
+// Device memory that was not freed.
 uint64_t device_bytes_in_use();
 uint64_t host_bytes_in_use();
 
-// Contexts: whether a device has its primary one, all of them taken away (while nobody works), one as the driver's API makes
-// it, and that of this thread.
+// Contexts: whether a device has its primary one; removing all of them (while no thread works); creating one
+// as the driver's API does; and the context of this thread.
 bool has_context(int ordinal);
 void forget_contexts();
 CUctx_st* make_context(int ordinal);

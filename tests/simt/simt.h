@@ -1,5 +1,6 @@
-// What kernels/lanes/device.h offers to kernels, for the emulated machine: force-included in front of a .cu file that is
-// compiled as C++. The words of CUDA C++ that kernels use, and the twins of the PTX instructions that device.h names.
+// The emulated machine's counterpart of kernels/lanes/device.h: the keywords of CUDA C++ that kernels use,
+// and the functions that device.h defines by PTX instructions. It is force-included before a .cu file that is
+// compiled as C++.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <vector_functions.h>
@@ -31,7 +32,7 @@
 #define __host__
 #define __constant__
 #define __launch_bounds__(...)
-#define __forceinline__ inline   // a kernel that is inlined into one function takes five times as long to compile
+#define __forceinline__ inline   // A kernel inlined into one function takes five times as long to compile.
 #define __restrict__ __restrict
 
 #define threadIdx (::simt::place.thread)
@@ -66,9 +67,9 @@ void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
 }
 
 template <class T>
-struct Sent { T value; int from; };   // what a lane brings, and the lane whose value it wants
+struct Sent { T value; int from; };   // A lane's value, and the lane whose value it wants.
 
-// Exchanges run in one lane for all and reach into the others' stacks: unseen.
+// One lane makes the exchange for all and accesses the others' stacks. The sanitizers do not check it.
 template <class T>
 SIMT_UNSEEN void deliver(uint32_t mask, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l) {
@@ -106,9 +107,10 @@ void aligned_store(void* p, T value) {
   *static_cast<T*>(p) = value;
 }
 
-// ldmatrix: lane l holds the address of row l % 8 of matrix l / 8; a lane gets two neighbouring elements of each matrix.
+// ldmatrix: lane l gives the address of row l % 8 of matrix l / 8; a lane gets two adjacent elements of each
+// matrix.
 struct MatrixRows { const void* row; };
-// Each lane reads its row itself, for the sanitizers to see.
+// Each lane reads its row itself, so that the sanitizers see it.
 inline void touch_row(const void* row) {
   if (reinterpret_cast<uintptr_t>(row) % 16 != 0) die("a misaligned row of a matrix");
   for (int i = 0; i < 2; ++i) (void)static_cast<const volatile uint64_t*>(row)[i];
@@ -120,7 +122,7 @@ SIMT_UNSEEN inline void load_matrices(uint32_t, void* const* in, void* const* ou
       std::memcpy(static_cast<uint32_t*>(out[l]) + m, row + 4 * (l % 4), 4);
     }
 }
-// stmatrix, before it stores: what a lane writes to the row whose address it holds.
+// stmatrix before the store: the values that a lane writes to the row whose address it gives.
 SIMT_UNSEEN inline void lines_of_matrices(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int c = 0; c < 4; ++c) static_cast<uint32_t*>(out[l])[c] = static_cast<const uint32_t*>(in[4 * (l % 8) + c])[l / 8];
@@ -128,7 +130,7 @@ SIMT_UNSEEN inline void lines_of_matrices(uint32_t, void* const* in, void* const
 SIMT_UNSEEN inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m)
-      for (int e = 0; e < 2; ++e) {   // element (row 2·(l % 4) + e, column l / 4)
+      for (int e = 0; e < 2; ++e) {   // Element (row 2·(l % 4) + e, column l / 4).
         const auto* row = static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + 2 * (l % 4) + e])->row);
         std::memcpy(reinterpret_cast<char*>(static_cast<uint32_t*>(out[l]) + m) + 2 * e, row + 2 * (l / 4), 2);
       }

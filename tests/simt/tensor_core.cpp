@@ -5,7 +5,7 @@
 namespace simt {
 namespace {
 
-// Numbers that lie in one register of the machine at hand.
+// Vectors that fit one register of the host's processor.
 constexpr int columns = 4;
 using Doubles = double __attribute__((vector_size(columns * sizeof(double))));
 using Floats = float __attribute__((vector_size(columns * sizeof(float))));
@@ -19,15 +19,16 @@ V load(const float* from) {
   return v;
 }
 
-constexpr int kept = 23 + 2, bias = 1023;                        // bits of a term; of a double's exponent
+constexpr int kept = 23 + 2, bias = 1023;  // Bits of a term; bias of a double's exponent.
 constexpr int64_t exponents = int64_t{2047} << 52, sizes = INT64_MAX;
 
 }  // namespace
 
-// What the literature reports of Ampere and Hopper (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores",
-// PeerJ CS 7:e330, 2021; Khattak, Mikaitis, arXiv 2512.07004, 2025): the products are exact; they and the accumulator are aligned to the
-// largest of them and cut off a few bits below its last one of fp32, added without a rounding in between, and the sum is cut off to
-// fp32. How many products a unit takes and how many bits it keeps differs between generations: here 16, as on Hopper, and 2.
+// As the literature reports for Ampere and Hopper (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of
+// NVIDIA tensor cores", PeerJ CS 7:e330, 2021; Khattak, Mikaitis, arXiv:2512.07004, 2025): the products are
+// exact. They and the accumulator are aligned to the largest of them, cut off a few bits below its last fp32
+// bit, and added without intermediate rounding. The sum is cut off to fp32. The number of products of a unit
+// and the number of extra bits differ between generations: here 16 products, as on Hopper, and 2 bits.
 float add_products(float sum, const float* a, const float* b) {
   double term[17], all = sum, largest = std::fabs(static_cast<double>(sum));
   term[16] = sum;
@@ -36,11 +37,11 @@ float add_products(float sum, const float* a, const float* b) {
     all += term[k];
     largest = std::fabs(term[k]) > largest ? std::fabs(term[k]) : largest;
   }
-  if (!std::isfinite(all)) return static_cast<float>(all);   // no finite terms overflow a double
+  if (!std::isfinite(all)) return static_cast<float>(all);   // Finite terms cannot overflow a double.
   if (largest == 0) return 0;
   const int exponent = std::ilogb(largest);
   const double units = std::ldexp(1.0, kept - exponent);
-  int32_t total = 0;   // of 17 terms below 2^26
+  int32_t total = 0;   // Of 17 terms below 2^26.
   for (const double t : term) total += static_cast<int32_t>(t * units);
   const double exact = std::ldexp(static_cast<double>(total), exponent - kept);
   const float nearest = static_cast<float>(exact);
@@ -52,7 +53,8 @@ namespace {
 void add_products_of_some(float* sums, const float* a, const float* b, int stride) {
   Doubles term[17];
   term[16] = __builtin_convertvector(load<Floats>(sums), Doubles);
-  Longs largest = reinterpret_cast<Longs>(term[16]) & sizes;   // sizes of doubles are in the order of their bits
+  // Magnitudes of doubles are ordered like their bits.
+  Longs largest = reinterpret_cast<Longs>(term[16]) & sizes;
   for (int k = 0; k < 16; ++k) {
     term[k] = static_cast<double>(a[k]) * __builtin_convertvector(load<Floats>(b + k * stride), Doubles);
     const Longs size = reinterpret_cast<Longs>(term[k]) & sizes;
@@ -81,8 +83,8 @@ void add_products_of_some(float* sums, const float* a, const float* b, int strid
   std::memcpy(sums, &nearest, sizeof nearest);
 }
 
-// Of the largest number in size its bits without the sign, which are in the order of sizes: 0 where all are zero, `infinite` or more
-// where one is infinite or none.
+// The bits, without the sign, of the number with the largest magnitude; they are ordered like magnitudes: 0
+// if all are zero, `infinite` or more if one is infinite or NaN.
 constexpr uint32_t infinite = 0x7f800000;
 uint32_t largest_size(const float* numbers, int rows, int count, int stride) {
   uint32_t largest = 0;
@@ -98,13 +100,13 @@ uint32_t largest_size(const float* numbers, int rows, int count, int stride) {
 
 }  // namespace
 
-// Tiles are filled up with zeros behind the end of a matrix: most of them, of small models.
+// Tiles are padded with zeros after the end of a matrix. In small models, that is most tiles.
 void add_products_of_rows(float (*sums)[8], const float (*a)[16], const float* b, int stride) {
   const uint32_t of_b = largest_size(b, 16, 8, stride);
   for (int row = 0; row < 16; ++row) {
     const uint32_t of_a = largest_size(a[row], 1, 16, 16);
     if ((of_a == 0 && of_b < infinite) || (of_b == 0 && of_a < infinite)) {
-      for (int c = 0; c < 8; ++c) sums[row][c] += 0.0f;   // whose sign is lost
+      for (int c = 0; c < 8; ++c) sums[row][c] += 0.0f;   // A zero loses its sign.
       continue;
     }
     for (int c = 0; c < 8; c += columns) add_products_of_some(sums[row] + c, a[row], b + c, stride);

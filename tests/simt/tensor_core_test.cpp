@@ -1,4 +1,4 @@
-// The sums of tensor cores in tiles have the bits of those one by one, whatever their numbers are.
+// The sums of tensor cores in tiles have the bits of single sums, for all kinds of numbers.
 #include "tests/simt/tensor_core.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
   std::normal_distribution<float> normal;
   int special = 0, rounded = 0;
   for (int round = 0; round < 3000; ++round) {
-    const int kind = round % 8;   // of numbers: near one, far apart, tiny, with zeros, all zero on one side, infinite, none, cancelling
+    // Numbers near one, far apart, tiny, with zeros, all zero on one side, infinite, NaN, cancelling.
+    const int kind = round % 8;
     const auto draw = [&] {
       const float x = normal(random);
       switch (kind) {
@@ -57,10 +58,10 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
       }
   }
   EXPECT_GT(special, 1000);
-  EXPECT_GT(rounded, 1000);   // cut off, where nearest is another number
+  EXPECT_GT(rounded, 1000);   // Truncated, where the nearest number is another one.
 }
 
-// Halves of all bits, against the definition of IEEE 754.
+// All patterns of 16 bits, compared with the definition of IEEE 754.
 TEST(TensorCore, HalvesAreThoseOfTheStandard) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);

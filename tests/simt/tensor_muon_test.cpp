@@ -1,12 +1,13 @@
-// Muon on the emulated tensor cores, whose sums are known: every number of an update, of tiles of either size, against the formula
-// of tensor_muon.cu, one element after the other.
+// Muon on the emulated tensor cores, whose sums are known: every number of an update, with tiles of either
+// size, compared with the formula of tensor_muon.cu, one element after the other.
 #include "tests/kernels/update/updates.h"
 #include "tests/simt/fragments.h"
 
 namespace stw::kernels::test {
 namespace {
 
-// In steps of 16 along k, the last one filled up with zeros, and in chains of chain_terms from zero, whose results are added up.
+// In steps of 16 along k, the last one padded with zeros, and in chains of chain_terms from zero, whose
+// results are added up.
 template <class A, class B>
 float sum_in_steps(int64_t depth, const A& a, const B& b) {
   float total = 0, chain = 0;
@@ -19,7 +20,7 @@ float sum_in_steps(int64_t depth, const A& a, const B& b) {
   return total + chain;
 }
 
-float half_of(float x) {   // ties upward in magnitude
+float half_of(float x) {   // Ties upward in magnitude.
   uint16_t half;
   int16_t remainder;
   split_master(x, half, remainder);
@@ -31,7 +32,8 @@ std::vector<float> iterated(std::vector<float> x, int64_t rows, int64_t columns,
   const bool wide = rows <= columns;
   const int64_t s = wide ? rows : columns, l = wide ? columns : rows;
   std::vector<float> h = x, gram(static_cast<size_t>(s * s)), polynomial = gram;
-  const auto place = [&](int64_t i, int64_t k) { return static_cast<size_t>(wide ? i * columns + k : k * columns + i); };   // i of the shorter side
+  // i runs along the shorter side.
+  const auto place = [&](int64_t i, int64_t k) { return static_cast<size_t>(wide ? i * columns + k : k * columns + i); };
   const auto square = [&](int64_t i, int64_t j) { return static_cast<size_t>(i * s + j); };
   for (int iteration = 0; iteration < 5; ++iteration) {
     const float by = iteration == 0 ? scale : 1.0f;

@@ -1,4 +1,5 @@
-// Losses, reductions and updates while the emulated machine runs their threads in other orders: not a bit may follow.
+// Losses, reductions and updates while the emulated machine runs their threads in other orders. No bit may
+// change.
 #include "tests/kernels/update/update.h"
 #include "tests/kernels/update/updates.h"
 #include "tests/simt/orders.h"
@@ -48,7 +49,7 @@ TEST(Order, LossAndItsSumStayTheSame) {
 TEST(Order, EmbeddingGradientStaysTheSame) {
   Random random(2);
   for (int64_t vocabulary : {50, 70000}) {
-    const int64_t rows = 1300, features = 20;   // three blocks of the sort
+    const int64_t rows = 1300, features = 20;   // Three blocks of the sort.
     Buffer dy = Buffer::normal(DType::bf16, random, rows * features);
     const std::vector<int32_t> tokens = some_tokens(random, rows, vocabulary);
     in_every_order([&] {

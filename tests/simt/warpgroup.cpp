@@ -16,10 +16,11 @@ uint32_t stride_of(uint64_t d) { return static_cast<uint32_t>(d >> 32 & 0x3fff) 
 // Arrays: see machine.cpp.
 constexpr int most_warps = 32, lanes = 32, most_in_flight = 16, most_sums = 128;
 struct InFlight { AsyncProduct product; const uint32_t* own_rows[lanes]; uint64_t digest; int group; bool running; };
-// Sums that products in flight add up: where each lane has them, and what they will be.
-struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };   // count: of a lane; 0: nobody's
+// Sums of products in flight: their addresses in each lane, and their future values.
+// count: of a lane; 0: unused.
+struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };
 struct Warp {
-  uint64_t block = 0;   // of the launches; another one's state is nobody's
+  uint64_t block = 0;   // Number of the block; the state of another block is stale.
   bool begun = false;
   int groups = 0;
   InFlight product[most_in_flight];
@@ -45,7 +46,7 @@ SIMT_UNSEEN void read(const InFlight& f, WarpOperands& to) {
   for (int l = 0; f.product.has_own_rows && l < lanes; ++l) read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
 }
 
-// Between lanes' stacks, unseen: memcpy is the sanitizer's own.
+// Between the stacks of lanes. Not checked by the sanitizer, and not by memcpy, which is the sanitizer's own.
 SIMT_UNSEEN void copy_sums(float* to, const float* from, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(to)[i] = from[i];
 }
@@ -88,7 +89,7 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   while (found < most_in_flight && !is_of(found)) ++found;
   const bool are_new = found == most_in_flight;
   if (are_new)
-    for (found = 0; w.sums[found].count > 0;) ++found;   // as many places as there are products
+    for (found = 0; w.sums[found].count > 0;) ++found;   // There are as many places as products.
   Sums& sums = w.sums[found];
   if (!are_new && sums.count != count) die("products with other sums are in flight");
   float* values[lanes];
@@ -121,7 +122,7 @@ SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
   }
 }
 
-// For the sanitizers: every lane reads a part of what its warp reads, when a product begins and when it ends.
+// For the sanitizers: every lane reads a part of its warp's operands, when a product begins and when it ends.
 void touch([[maybe_unused]] const AsyncProduct& p) {
 #if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
@@ -157,8 +158,9 @@ const char* wrong_with_matrix(uint64_t d, bool turned) {
   return nullptr;
 }
 
-// Element (o, k), canonical layouts without swizzling, of 8 elements in 16 bytes: ((8, m), (8, 2k)):((64, SBO), (1, 8)) along k,
-// ((8, 8, m), (8, k)):((1, 8, LBO), (64, SBO)) turned; then bits 7 to 9 of the address are added to bits 4 to 6, without carries.
+// Byte of element (o, k). The canonical layouts without swizzling, for 8 elements in 16 bytes, are ((8, m),
+// (8, 2k)):((64, SBO), (1, 8)) along k and ((8, 8, m), (8, k)):((1, 8, LBO), (64, SBO)) transposed. Then bits
+// 7 to 9 of the address are XORed into bits 4 to 6.
 uint32_t byte_of_element(uint64_t d, bool turned, int output, int k) {
   const auto o = static_cast<uint32_t>(output), depth = static_cast<uint32_t>(k);
   const uint32_t at = start_of(d) + (turned ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 + depth / 8 * stride_of(d)

@@ -1,5 +1,5 @@
-// wgmma of 16-bit operands with fp32 accumulators, as the PTX manual has it ("Asynchronous Warpgroup Level Matrix
-// Instructions"): where operands lie in shared memory, and what a warp of the four computes.
+// wgmma of 16-bit operands with fp32 accumulators, as in the PTX manual ("Asynchronous Warpgroup Level Matrix
+// Instructions"): the places of operands in shared memory, and the results of each of the four warps.
 #pragma once
 #include <cstdint>
 
@@ -8,21 +8,21 @@
 
 namespace simt {
 
-// Matrices of 16-bit elements in the layout of 128-byte swizzling. `turned`: lines run along the rows of a or the columns of b, not
-// along k. Null: well formed; else what is wrong with the descriptor.
+// Matrices of 16-bit elements in the layout of 128-byte swizzling. `turned`: lines run along the rows of a or
+// the columns of b, not along k. Returns null, or the error in the descriptor.
 const char* wrong_with_matrix(uint64_t descriptor, bool turned);
 uint32_t byte_of_element(uint64_t descriptor, bool turned, int output, int k);
 
 struct AsyncProduct {
   uint64_t a, b;
-  int columns;   // of b
+  int columns;   // Of b.
   bool a_turned, b_turned, is_bf16;
-  bool added = true;           // to what the sums were
-  bool has_own_rows = false;   // a lies in registers, as the left operand of mma.m16n8k16
+  bool added = true;           // To the old sums.
+  bool has_own_rows = false;   // a is in registers, like the left operand of mma.m16n8k16.
 };
-// What the warp number `warp` of its group reads of shared memory: its 16 rows of a (16 × 16), unless they lie in registers, and b
-// (columns × 16), by element(byte of shared memory).
-struct WarpOperands { float a[16][16], b[16][256]; uint64_t digest; };   // b by k, then by column
+// The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
+// registers, and b (columns × 16), by element(byte of shared memory).
+struct WarpOperands { float a[16][16], b[16][256]; uint64_t digest; };   // b by k, then by column.
 SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) { to.digest = (to.digest ^ bits) * 1099511628211u; }
 template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
@@ -35,13 +35,14 @@ SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to
       (of_a ? to.a[row][k] : to.b[k][row - 16]) = half_value(bits, p.is_bf16);
     }
 }
-// The four words that a lane has of a.
+// The four words of a that a lane holds.
 SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, WarpOperands& to);
-// The sums of each lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
+// The sums of each lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and
+// the next.
 SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, float* const* sums);
 
-// ---- of the emulated machine
-// By all lanes of four warps; the numbers of d are NaNs until they have been waited for.
+// ---- for the emulated machine
+// By all lanes of four warps. The numbers of d are NaN until they have been waited for.
 void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows = nullptr);
 void begin_products();
 void commit_products();

@@ -43,8 +43,8 @@ Level::Level(const SearchContext& context, const Offload& offload)
   }
 }
 
-std::vector<Stretch> Level::runs(int64_t m, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t)) {
-  std::vector<Stretch> list;
+std::vector<SegmentRun> Level::runs(int64_t m, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t)) {
+  std::vector<SegmentRun> list;
   for (const auto& [kind, count] : runs_) {
     list.push_back((context_.segments.*of_kind)(kind, m));
     list.back().count = count;
@@ -63,7 +63,7 @@ Level::Choices& Level::choices(int64_t m) {
   return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }
 
-Candidate Level::candidate(int64_t m, const std::vector<Stretch>& runs, const StackChoice& choice) {
+Candidate Level::candidate(int64_t m, const std::vector<SegmentRun>& runs, const StackChoice& choice) {
   Candidate result;
   result.decisions.micro_batch = m;
   result.decisions.offload = offload_;
@@ -215,9 +215,9 @@ const Candidate& Level::leanest() {
   if (leanest_) return *leanest_;
   for (int64_t m : micro_batches_) {
     if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
-    const std::vector<Stretch>& best = choices(m).stack.runs();
+    const std::vector<SegmentRun>& best = choices(m).stack.runs();
     const bool is_best = alive(choices(m), least_peak(best)) == least_alive(m);
-    const std::vector<Stretch> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
+    const std::vector<SegmentRun> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
     Candidate c = candidate(m, all, stw::smallest(all));
     if (!leanest_ || sizes_.within(c.decisions, arena(leanest_->decisions) - 1)) leanest_ = std::move(c);
   }

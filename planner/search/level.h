@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/program/arena_sizes.h"
 #include "planner/plan/plan.h"
+#include "planner/program/arena_sizes.h"
 #include "planner/search/pricing.h"
 #include "planner/search/segment_choices.h"
 
@@ -78,18 +78,18 @@ class Level {
  private:
   // What can be chosen at one micro-batch.
   struct Choices {
-    StackChoices stack;        // of best_of_kind; the last stretch is the head
+    StackChoices stack;        // of best_of_kind; the last run is the head
     int64_t fixed_bytes;       // beside all that is chosen: persistent tensors and what a sample brings
   };
   // Bytes that are alive in a plan whose segments have this peak.
   uint64_t alive(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
   Choices& choices(int64_t micro_batch);
-  std::vector<Stretch> runs(int64_t micro_batch, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t));
+  std::vector<SegmentRun> runs(int64_t micro_batch, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);
   // The fastest stair of at most `high` live bytes whose arena fits, of the stairs that halving tries.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
-  Candidate candidate(int64_t micro_batch, const std::vector<Stretch>& runs, const StackChoice& choice);
+  Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 
   SearchContext context_;
   Offload offload_;

@@ -5,10 +5,10 @@ namespace stw {
 static constexpr size_t most_times = size_t{1} << 22;   // 32 MiB
 static constexpr int64_t most_steps = 4096, least_steps = 512;
 
-std::optional<RestTimes> RestTimes::make(const std::vector<Stretch>& runs, int64_t limit) {
+std::optional<RestTimes> RestTimes::make(const std::vector<SegmentRun>& runs, int64_t limit) {
   RestTimes rest;
   size_t rows = 0;
-  for (const Stretch& run : runs) {
+  for (const SegmentRun& run : runs) {
     if (std::any_of(run.variants.begin(), run.variants.end(), [](const Variant& v) { return v.kept < 0; })) return std::nullopt;
     rest.extents_.push_back({rows, run.variants.size(), run.count});
     rows += run.variants.size() * static_cast<size_t>(run.count);
@@ -24,23 +24,23 @@ std::optional<RestTimes> RestTimes::make(const std::vector<Stretch>& runs, int64
   return rest;
 }
 
-size_t RestTimes::at(size_t stretch, size_t variant, int64_t placed) const {
-  const Extent& e = extents_[stretch];
+size_t RestTimes::at(size_t run, size_t variant, int64_t placed) const {
+  const Extent& e = extents_[run];
   return (e.first_row + variant * static_cast<size_t>(e.count) + static_cast<size_t>(placed)) * static_cast<size_t>(steps_);
 }
 
-RestTimes::Row RestTimes::row(size_t stretch, size_t variant, int64_t placed) const {
-  if (placed == extents_[stretch].count) ++stretch, variant = 0, placed = 0;
+RestTimes::Row RestTimes::row(size_t run, size_t variant, int64_t placed) const {
+  if (placed == extents_[run].count) ++run, variant = 0, placed = 0;
   Row row;
-  if (stretch == extents_.size()) row.constant_ = 0;
-  else if (variant < extents_[stretch].variants) row.times_ = &times_[at(stretch, variant, placed)], row.last_ = steps_ - 1, row.shift_ = shift_;
+  if (run == extents_.size()) row.constant_ = 0;
+  else if (variant < extents_[run].variants) row.times_ = &times_[at(run, variant, placed)], row.last_ = steps_ - 1, row.shift_ = shift_;
   return row;
 }
 
 // The lesser of no more segments of this variant, and of one more, as long as its peak fits. What is kept beyond the last step is taken for that.
-void RestTimes::fill(const Variant& own, int64_t limit, size_t stretch, size_t variant, int64_t placed) {
-  const Row without = row(stretch, variant + 1, placed), next = row(stretch, variant, placed + 1);
-  uint64_t* const times = &times_[at(stretch, variant, placed)];
+void RestTimes::fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed) {
+  const Row without = row(run, variant + 1, placed), next = row(run, variant, placed + 1);
+  uint64_t* const times = &times_[at(run, variant, placed)];
   if (without.times_ == nullptr) std::fill_n(times, steps_, never);
   else std::copy_n(without.times_, steps_, times);
   const int64_t further = own.kept >> shift_, fitting = own.peak > limit ? 0 : std::min(steps_, ((limit - own.peak) >> shift_) + 1);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/base/sizes.h"
-#include "planner/search/stretch.h"
+#include "planner/search/segment_run.h"
 
 namespace stw {
 
@@ -19,7 +19,7 @@ class RestTimes {
   static constexpr uint64_t never = size_limit;   // picoseconds of what does not fit
 
   // Nothing for stacks of so many segments and variants that steps would be coarse, or where something keeps less than nothing.
-  static std::optional<RestTimes> make(const std::vector<Stretch>& runs, int64_t limit);
+  static std::optional<RestTimes> make(const std::vector<SegmentRun>& runs, int64_t limit);
 
   // By bytes kept.
   class Row {
@@ -34,14 +34,14 @@ class RestTimes {
     int64_t last_ = 0;
     int shift_ = 0;
   };
-  // Of a stretch's segments behind the first `placed`, of which each takes `variant` or a later one, and of all stretches behind it.
-  Row row(size_t stretch, size_t variant, int64_t placed) const;
+  // Of a run's segments behind the first `placed`, of which each takes `variant` or a later one, and of all runs behind it.
+  Row row(size_t run, size_t variant, int64_t placed) const;
 
  private:
-  struct Extent { size_t first_row, variants; int64_t count; };   // of a stretch
+  struct Extent { size_t first_row, variants; int64_t count; };   // of a run
   RestTimes() = default;
-  size_t at(size_t stretch, size_t variant, int64_t placed) const;
-  void fill(const Variant& own, int64_t limit, size_t stretch, size_t variant, int64_t placed);
+  size_t at(size_t run, size_t variant, int64_t placed) const;
+  void fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed);
 
   int shift_ = 0;
   int64_t steps_ = 0;

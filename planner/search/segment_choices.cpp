@@ -36,10 +36,10 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   return entry->second;
 }
 
-const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
+const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   Profile& p = profiles_[kind];
   const auto [entry, is_new] = p.at.try_emplace(m);
-  Stretch& run = entry->second;
+  SegmentRun& run = entry->second;
   if (!is_new) return run;
   // One first micro-step, whole ones after it, and a short one.
   const int64_t batch = request_.global_batch, rest = batch % m;
@@ -56,17 +56,17 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
   return run;
 }
 
-const Stretch& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
-  const Stretch& all = of_kind(kind, m);
+const SegmentRun& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
+  const SegmentRun& all = of_kind(kind, m);
   if (!profiles_[kind].has_copies || all.variants.size() <= most_beside_copies) return all;
   const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
   if (is_new) thin(entry->second = all);
   return entry->second;
 }
 
-const Stretch& SegmentChoices::of_head(const Arena& arena, int64_t m) {
+const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
   const auto [entry, is_new] = head_.try_emplace(m);
-  Stretch& head = entry->second;
+  SegmentRun& head = entry->second;
   if (!is_new) return head;
   const int64_t rows = m * graph_.rows_of(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)]), unit = chunk_unit(graph_);
   for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {

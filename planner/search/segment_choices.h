@@ -18,12 +18,12 @@ class SegmentChoices {
   // neighbours.
   size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
   // The variants of one segment of that kind, normalised; picoseconds are those of a whole step.
-  const Stretch& of_kind(size_t kind, int64_t micro_batch);
+  const SegmentRun& of_kind(size_t kind, int64_t micro_batch);
   // The same; but of a kind with many variants, beside which something is copied, only the best ones (thin). What is offloaded is
   // tried in steps anyway, and mixtures of all variants for each of these steps would take minutes in deep models.
-  const Stretch& best_of_kind(size_t kind, int64_t micro_batch);
+  const SegmentRun& best_of_kind(size_t kind, int64_t micro_batch);
   // The head's variants, numbers of loss chunks; picoseconds are those of all micro-steps of a step without recompute.
-  const Stretch& of_head(const Arena& arena, int64_t micro_batch);
+  const SegmentRun& of_head(const Arena& arena, int64_t micro_batch);
 
  private:
   struct Place {
@@ -43,12 +43,12 @@ class SegmentChoices {
     NeighbourCopies beside;
     bool offloads;                                 // whether anything at all lies in host memory
     bool has_copies;                               // whether a micro-step copies something of the segment, or beside it
-    std::map<int64_t, Stretch> at, best;           // by micro-batch
+    std::map<int64_t, SegmentRun> at, best;           // by micro-batch
   };
   std::vector<Profile> profiles_;
   std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;   // by place alone, whatever the neighbours are
   std::vector<std::shared_ptr<const Arena>> arenas_;                // kept alive: the profiles refer to them
-  std::map<int64_t, Stretch> head_;
+  std::map<int64_t, SegmentRun> head_;
 };
 
 }  // namespace stw

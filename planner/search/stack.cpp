@@ -11,15 +11,15 @@ namespace {
 
 using Wide = __int128;
 
-// The variants of the last stretch one by one, the most promising first, as (bound, variant): only then is it known what
+// The variants of the last run one by one, the most promising first, as (bound, variant): only then is it known what
 // all others together may keep. The bound is that of the linear relaxation: what the others keep beyond their least is
 // spent where a byte saves most time, the last bytes on a part of a segment. UINT64_MAX where not even the least fits.
-std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& runs, int64_t limit) {
+std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
   struct Step { Wide bytes, gain; int64_t count; };   // of one segment, and how many there are
   std::vector<Step> steps;
   Wide kept = 0, time = 0;
   for (size_t i = 0; i + 1 < runs.size(); ++i) {
-    const Stretch& run = runs[i];
+    const SegmentRun& run = runs[i];
     for (size_t h = 0; h < run.hull.size(); ++h) {
       const Variant& v = run.variants[static_cast<size_t>(run.hull[h])];
       if (h == 0) {
@@ -59,7 +59,7 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& ru
 
 }  // namespace
 
-StackChoices::StackChoices(std::vector<Stretch> runs, double tolerance, size_t most_labels)
+StackChoices::StackChoices(std::vector<SegmentRun> runs, double tolerance, size_t most_labels)
     : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), known_(runs_.back().variants.size()) {
   assert(runs_.back().count == 1);
 }
@@ -94,13 +94,13 @@ StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead)
   return best;
 }
 
-uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
+uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
-StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {
+StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t known, size_t most_labels) {
   return StackChoices(runs, 0, most_labels).fastest(limit, known);
 }
 
-int64_t least_peak(const std::vector<Stretch>& runs) {
+int64_t least_peak(const std::vector<SegmentRun>& runs) {
   // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
   int64_t low = INT64_MIN / 4, high = leanest(runs, INT64_MAX / 4).choice->peak;
   while (low < high) {
@@ -111,7 +111,7 @@ int64_t least_peak(const std::vector<Stretch>& runs) {
   return high;
 }
 
-StackChoice smallest(const std::vector<Stretch>& runs) {
+StackChoice smallest(const std::vector<SegmentRun>& runs) {
   const int64_t peak = least_peak(runs);
   StackAnswer fast = choose(runs, peak);
   return fast.choice ? *fast.choice : *leanest(runs, peak).choice;

@@ -9,13 +9,13 @@
 // Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. One that keeps and
 // takes no less than another is dropped, and so is one that cannot beat the best known choice even if the rest is chosen
 // by the linear relaxation (Lagrange's bound for the one constraint on all that is kept), and where a tolerance is given and
-// stretches are many by the tables of rest_times.h.
+// runs are many by the tables of rest_times.h.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "planner/search/stretch.h"
+#include "planner/search/segment_run.h"
 
 namespace stw {
 
@@ -36,17 +36,17 @@ struct StackAnswer {
 // The choices of one stack for limits that are asked for one after the other: what an answer says of smaller limits is kept.
 class StackChoices {
  public:
-  // Stretches are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
+  // Runs are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
   // then tells by how much. So it does of what is faster by no more than the share `tolerance`, and was not looked for because that takes long.
-  explicit StackChoices(std::vector<Stretch> runs, double tolerance = 0, size_t most_labels = 1000000);
+  explicit StackChoices(std::vector<SegmentRun> runs, double tolerance = 0, size_t most_labels = 1000000);
 
   // A fastest choice whose peak is at most `limit`, if it takes less than `known`. Where later calls will ask for choices of a little more time, up
   // to `ahead` is looked for now, at the price of one search for all of them.
   StackAnswer fastest(int64_t limit, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
-  const std::vector<Stretch>& runs() const { return runs_; }
+  const std::vector<SegmentRun>& runs() const { return runs_; }
 
  private:
-  // What is known of a variant of the last stretch.
+  // What is known of a variant of the last run.
   struct Known {
     int64_t limit = INT64_MIN;            // within it, and so within less,
     uint64_t picoseconds = 0;             // no choice takes less,
@@ -54,23 +54,23 @@ class StackChoices {
   };
   StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead);
 
-  std::vector<Stretch> runs_, one_;       // `one_`: with one variant of the last stretch
+  std::vector<SegmentRun> runs_, one_;       // `one_`: with one variant of the last run
   double tolerance_;
   size_t most_labels_;
   std::vector<Known> known_;
 };
 
 // The same for one limit.
-StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known = UINT64_MAX,
+StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t known = UINT64_MAX,
                    size_t most_labels = 1000000);
 
 // No choice within the limit is faster: the linear relaxation.
-uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit);
+uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit);
 
 // The smallest peak of any choice; it takes no search.
-int64_t least_peak(const std::vector<Stretch>& runs);
+int64_t least_peak(const std::vector<SegmentRun>& runs);
 
 // The choice with that peak, of equal ones a fast one.
-StackChoice smallest(const std::vector<Stretch>& runs);
+StackChoice smallest(const std::vector<SegmentRun>& runs);
 
 }  // namespace stw

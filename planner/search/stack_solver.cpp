@@ -16,11 +16,11 @@ using Wide = __int128;
 // Labels that survive each step: first only the most hopeful ones, for a good choice to compare with, then all.
 constexpr size_t neighbours = 2;   // slopes on either side of the one where the relaxation meets the capacity
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
-// From so many stretches on, where neighbours differ, the relaxation is too far from what can be had to drop much, and a tolerance is made use of.
-constexpr size_t many_stretches = 16;
+// From so many runs on, where neighbours differ, the relaxation is too far from what can be had to drop much, and a tolerance is made use of.
+constexpr size_t many_runs = 16;
 
 struct Label {
-  size_t stretch;          // the one it was made in
+  size_t run;              // the one it was made in
   int64_t placed;          // segments of that run
   int64_t kept;            // bytes, by all segments so far
   uint64_t picoseconds;
@@ -31,14 +31,14 @@ struct Label {
 // Lagrange's multiplier for the bytes kept: cost = picoseconds + (time / bytes) · kept, times `bytes` to stay whole.
 struct Multiplier {
   Wide bytes = 1, time = 0;
-  std::vector<std::vector<Wide>> least;   // [stretch][variant]: least cost of a segment that takes this variant or a later one
-  std::vector<Wide> rest;                 // [stretch]: least cost of it and all after it
+  std::vector<std::vector<Wide>> least;   // [run][variant]: least cost of a segment that takes this variant or a later one
+  std::vector<Wide> rest;                 // [run]: least cost of it and all after it
   Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
 };
 
 // Bytes that all segments together may keep: the last block of every run runs on top of what is kept up to it, and what
 // later runs keep is at most their most.
-int64_t capacity_of(const std::vector<Stretch>& runs, int64_t limit) {
+int64_t capacity_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   int64_t capacity = INT64_MAX, later = 0;
   for (size_t i = runs.size(); i-- > 0;) {
     capacity = std::min(capacity, limit - runs[i].least_on_top + later);
@@ -49,7 +49,7 @@ int64_t capacity_of(const std::vector<Stretch>& runs, int64_t limit) {
 
 }  // namespace
 
-StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts) {
+StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> parts) {
   StackChoice c;
   c.peak = INT64_MIN;
   int64_t kept = 0;
@@ -64,11 +64,11 @@ StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts)
   return c;
 }
 
-Lean leanest(const std::vector<Stretch>& runs, int64_t limit) {
+Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit) {
   std::vector<Parts> parts(runs.size());
   int64_t before = 0, above = INT64_MAX;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const Stretch& run = runs[i];
+    const SegmentRun& run = runs[i];
     const size_t n = static_cast<size_t>(run.count);
     // least[placed] and, for every variant, how many of it stand last in that state.
     std::vector<int64_t> least(n + 1, INT64_MAX);
@@ -103,8 +103,8 @@ namespace {
 
 class Solver {
  public:
-  Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance)
-      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known), tolerance_(tolerance) {
+  Solver(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance)
+      : runs_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known), tolerance_(tolerance) {
     set_multipliers();
   }
 
@@ -113,7 +113,7 @@ class Solver {
     set_room();
     make_incumbent();
     if (!incumbent_) {
-      const Lean lean = leanest(stretches_, limit_);
+      const Lean lean = leanest(runs_, limit_);
       if (!lean.choice) return {};
       consider(lean.choice->parts);
     }
@@ -122,7 +122,7 @@ class Solver {
       narrowed_ = cut_off_ = false;
       pass();
       if (!narrowed_) break;
-      if (tolerance_ > 0 && stretches_.size() >= many_stretches && !rest_ && (rest_ = RestTimes::make(stretches_, limit_))) {
+      if (tolerance_ > 0 && runs_.size() >= many_runs && !rest_ && (rest_ = RestTimes::make(runs_, limit_))) {
         follow_rest();
         slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));
         if (least_by_rest() >= known()) break;
@@ -146,18 +146,18 @@ class Solver {
   static bool better(const Label& x, const Label& y) {
     return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.kept < y.kept;
   }
-  // Once through all stretches.
+  // Once through all runs.
   void pass() {
     labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
     std::vector<int> front{0};
-    for (current_ = 0; current_ < stretches_.size() && !front.empty(); ++current_) front = through(std::move(front));
+    for (current_ = 0; current_ < runs_.size() && !front.empty(); ++current_) front = through(std::move(front));
     int best = -1;
     for (int l : front)
       if (best < 0 || better(at(l), at(best))) best = l;
     if (best >= 0 && at(best).picoseconds < incumbent_->picoseconds) incumbent_ = choice_of(best);
   }
 
-  int64_t placed(const Label& l) const { return l.stretch == current_ ? l.placed : 0; }
+  int64_t placed(const Label& l) const { return l.run == current_ ? l.placed : 0; }
 
   // Slopes around the one at which the relaxation meets the capacity: it bounds choices that keep about as much as there
   // is room for, steeper ones bound those that would keep more, flatter ones those that leave room.
@@ -165,7 +165,7 @@ class Solver {
     struct Step { Wide time, bytes; int64_t count; };
     std::vector<Step> steps;
     Wide used = 0;
-    for (const Stretch& run : stretches_) {
+    for (const SegmentRun& run : runs_) {
       auto hull = [&](size_t i) -> const Variant& { return run.variants[static_cast<size_t>(run.hull[i])]; };
       used += static_cast<Wide>(hull(0).kept) * run.count;
       for (size_t i = 1; i < run.hull.size(); ++i)
@@ -184,7 +184,7 @@ class Solver {
     Multiplier m;
     m.bytes = bytes;
     m.time = time;
-    for (const Stretch& run : stretches_) {
+    for (const SegmentRun& run : runs_) {
       std::vector<Wide> least(run.variants.size());
       for (size_t v = run.variants.size(); v-- > 0;) {
         least[v] = m.cost(run.variants[v].picoseconds, run.variants[v].kept);
@@ -192,14 +192,14 @@ class Solver {
       }
       m.least.push_back(std::move(least));
     }
-    m.rest.assign(stretches_.size() + 1, 0);
-    for (size_t i = stretches_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * stretches_[i].count;
+    m.rest.assign(runs_.size() + 1, 0);
+    for (size_t i = runs_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * runs_[i].count;
     multipliers_.push_back(std::move(m));
   }
 
   // What a label whose other segments take variants from `variant` on costs at least, by one multiplier.
   Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
-    const int64_t left = stretches_[current_].count - placed(l);
+    const int64_t left = runs_[current_].count - placed(l);
     const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
     return left > 0 ? own + m.least[current_][variant] * left : own;
   }
@@ -211,12 +211,12 @@ class Solver {
     return most;
   }
 
-  // room_[stretch][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
+  // room_[run][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
   void set_room() {
-    room_.resize(stretches_.size());
+    room_.resize(runs_.size());
     int64_t after = INT64_MAX / 2;   // all that follows fits on top of so many
-    for (size_t i = stretches_.size(); i-- > 0;) {
-      const Stretch& run = stretches_[i];
+    for (size_t i = runs_.size(); i-- > 0;) {
+      const SegmentRun& run = runs_[i];
       const size_t n = static_cast<size_t>(run.count);
       room_[i].assign(run.variants.size() + 1, std::vector<int64_t>(n + 1, INT64_MIN / 2));
       room_[i].back()[n] = after;
@@ -236,11 +236,11 @@ class Solver {
     return least > slack_ ? least - slack_ : 0;
   }
 
-  // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one stretch whose other segments take
+  // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one run whose other segments take
   // variants behind `v`: linear in what it takes and keeps, so that the rest is summed up once for all labels of as many segments.
   struct Excess {
     Wide bytes, time;        // of the multiplier
-    Wide rest, least;        // of all that follows the stretch, less the best known; of each of its segments that is not placed
+    Wide rest, least;        // of all that follows the run, less the best known; of each of its segments that is not placed
     Wide gain;               // by one more segment on `v`
     Wide base = 0;           // with the segments that are left now
     void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
@@ -249,7 +249,7 @@ class Solver {
   std::vector<Excess> excesses(size_t v) const {
     std::vector<Excess> list;
     if (known() == UINT64_MAX) return list;
-    const std::vector<Variant>& variants = stretches_[current_].variants;
+    const std::vector<Variant>& variants = runs_[current_].variants;
     for (const Multiplier& m : multipliers_) {
       const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;   // unused behind the last variant: none is left there
       const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(known());
@@ -273,7 +273,7 @@ class Solver {
 
   // Places all of a run's segments, one variant after the other.
   std::vector<int> through(std::vector<int> front) {
-    const Stretch& run = stretches_[current_];
+    const SegmentRun& run = runs_[current_];
     for (size_t v = 0; v < run.variants.size(); ++v) {
       check_in();
       front = kept_of(extended(std::move(front), v), v + 1);
@@ -295,22 +295,22 @@ class Solver {
   // placed, then by what they keep. Of equally many placed only those that keep less or take less: what is dropped here stays
   // behind what it was dropped for, whatever is placed on top.
   std::vector<Label> extended(std::vector<int> front, size_t v) {
-    const Variant& variant = stretches_[current_].variants[v];
+    const Variant& variant = runs_[current_].variants[v];
     const std::vector<int64_t>& room = room_[current_][v];
-    const int64_t segments = stretches_[current_].count;
+    const int64_t segments = runs_[current_].count;
     const auto in_order = [&](int a, int b) {
       const Label &x = at(a), &y = at(b);
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
     if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);   // as they were made, they mostly are
-    const bool bounds_stay = v + 1 < stretches_[current_].variants.size() &&
+    const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
                              std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
     const auto before = [](const Chain& x, const Chain& y) {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
-    const bool is_last = v + 1 == stretches_[current_].variants.size();   // of which all that are left must be
+    const bool is_last = v + 1 == runs_[current_].variants.size();   // of which all that are left must be
     std::vector<Excess> excess = excesses(v);
     const uint64_t to_beat = known();
     std::vector<Label> next;
@@ -336,7 +336,7 @@ class Solver {
         if (rest_ && chain.picoseconds + with(chain.kept) >= to_beat) continue;   // nor do those that it leads to
         if (n >= chain.hopeful_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
           // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
-          const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_;
+          const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
           const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
           if (more == hopeless) continue;
           chain.hopeful_from = n + more;
@@ -380,7 +380,7 @@ class Solver {
   }
 
   void consider(std::vector<Parts> parts) {
-    StackChoice c = measured(stretches_, std::move(parts));
+    StackChoice c = measured(runs_, std::move(parts));
     if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
   }
 
@@ -388,17 +388,17 @@ class Solver {
   // them.
   void make_incumbent() {
     size_t longest = 0;
-    std::vector<Parts> parts(stretches_.size());
-    for (size_t i = 0; i < stretches_.size(); ++i) {
-      if (stretches_[i].count > stretches_[longest].count) longest = i;
+    std::vector<Parts> parts(runs_.size());
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].count > runs_[longest].count) longest = i;
       size_t best = 0;
       const Multiplier& m = multipliers_[std::min(multipliers_.size() - 1, neighbours)];
-      auto cost = [&](size_t v) { return m.cost(stretches_[i].variants[v].picoseconds, stretches_[i].variants[v].kept); };
-      for (size_t v = 1; v < stretches_[i].variants.size(); ++v)
+      auto cost = [&](size_t v) { return m.cost(runs_[i].variants[v].picoseconds, runs_[i].variants[v].kept); };
+      for (size_t v = 1; v < runs_[i].variants.size(); ++v)
         if (cost(v) < cost(best)) best = v;
-      parts[i] = {{static_cast<int>(best), stretches_[i].count}};
+      parts[i] = {{static_cast<int>(best), runs_[i].count}};
     }
-    const Stretch& run = stretches_[longest];
+    const SegmentRun& run = runs_[longest];
     for (int slow : run.hull)
       for (int fast : run.hull) {
         if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
@@ -413,7 +413,7 @@ class Solver {
         while (low < high) {
           const int64_t middle = (low + high) / 2;
           split(middle);
-          if (measured(stretches_, parts).peak <= limit_) high = middle;
+          if (measured(runs_, parts).peak <= limit_) high = middle;
           else low = middle + 1;
         }
         split(high);
@@ -425,10 +425,10 @@ class Solver {
 
   // A good choice: segment by segment, and variant by variant, what the bounds of the rest say is best.
   void follow_rest() {
-    std::vector<Parts> parts(stretches_.size());
+    std::vector<Parts> parts(runs_.size());
     int64_t kept = 0;
-    for (size_t i = 0; i < stretches_.size(); ++i) {
-      const Stretch& run = stretches_[i];
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const SegmentRun& run = runs_[i];
       int64_t placed = 0;
       for (size_t v = 0; placed < run.count && v < run.variants.size(); ++v) {
         const Variant& own = run.variants[v];
@@ -446,14 +446,14 @@ class Solver {
   }
 
   StackChoice choice_of(int label) const {
-    std::vector<Parts> parts(stretches_.size());
+    std::vector<Parts> parts(runs_.size());
     for (int l = label; at(l).parent >= 0; l = at(l).parent)
-      if (at(l).count > 0) parts[at(l).stretch].push_back({at(l).variant, at(l).count});
+      if (at(l).count > 0) parts[at(l).run].push_back({at(l).variant, at(l).count});
     for (auto& p : parts) std::reverse(p.begin(), p.end());
-    return measured(stretches_, std::move(parts));
+    return measured(runs_, std::move(parts));
   }
 
-  const std::vector<Stretch>& stretches_;
+  const std::vector<SegmentRun>& runs_;
   int64_t limit_, capacity_;
   size_t most_labels_;
   uint64_t known_;
@@ -471,7 +471,7 @@ class Solver {
 
 }  // namespace
 
-StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance) {
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance) {
   return Solver(runs, limit, most_labels, known, tolerance).solve();
 }
 

@@ -1,4 +1,4 @@
-// Labels for a stack whose last stretch has one variant: what stack.h is made of.
+// Labels for a stack whose last run has one variant: what stack.h is made of.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stw {
 using Parts = std::vector<StackChoice::Part>;
 
 // Runs the segments through: their time and peak.
-StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts);
+StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> parts);
 
 // The choice that keeps the least under a limit: every run's segments one variant after the other. Where there is none, the least of the
 // peaks that were above the limit: below it nothing changes.
@@ -20,10 +20,10 @@ struct Lean {
   std::optional<StackChoice> choice;
   int64_t above = INT64_MAX;
 };
-Lean leanest(const std::vector<Stretch>& runs, int64_t limit);
+Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit);
 
 // `known`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
 // need not be found where to find it takes long; the bound then tells of it.
-StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance);
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance);
 
 }  // namespace stw

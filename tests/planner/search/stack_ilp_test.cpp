@@ -16,11 +16,11 @@ namespace {
 bool has_cbc() { return std::system("command -v cbc >/dev/null 2>&1") == 0; }
 
 // Binary x(i, v): the i-th segment takes variant v. Whatever runs before it is kept while it runs.
-std::string program_of(const std::vector<Stretch>& stretches, int64_t limit) {
+std::string program_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   std::ostringstream objective, constraints, binaries;
   std::string kept;
   int segment = 0;
-  for (const Stretch& s : stretches)
+  for (const SegmentRun& s : runs)
     for (int64_t n = 0; n < s.count; ++n, ++segment) {
       std::string one, own, keeps;
       for (size_t v = 0; v < s.variants.size(); ++v) {
@@ -57,22 +57,22 @@ TEST(StackIlp, EqualsTheIntegerProgram) {
   std::mt19937 random(11);
   int infeasible = 0;
   for (int round = 0; round < 20; ++round) {
-    std::vector<Stretch> stretches;
+    std::vector<SegmentRun> runs;
     for (int part = 0; part <= round % 2; ++part) {
-      Stretch s;
+      SegmentRun s;
       s.count = 3 + static_cast<int64_t>(random() % 6);
       for (uint32_t v = 0; v < 6; ++v) {
         const int64_t kept = static_cast<int64_t>(random() % 50);
         s.variants.push_back({v, kept, kept + static_cast<int64_t>(random() % 60), random() % 1000});
       }
-      stretches.push_back(s);
+      runs.push_back(s);
     }
-    stretches.push_back({1, {{1, 0, static_cast<int64_t>(random() % 80), 500}, {2, 0, static_cast<int64_t>(random() % 40), 900}}});
-    std::vector<Stretch> normal = stretches;
-    for (Stretch& s : normal) normalise(s);
+    runs.push_back({1, {{1, 0, static_cast<int64_t>(random() % 80), 500}, {2, 0, static_cast<int64_t>(random() % 40), 900}}});
+    std::vector<SegmentRun> normal = runs;
+    for (SegmentRun& s : normal) normalise(s);
     const int64_t limit = smallest(normal).peak - 3 + static_cast<int64_t>(random() % 120);
     const StackAnswer answer = choose(normal, limit);
-    const double expected = solved(program_of(stretches, limit), folder);
+    const double expected = solved(program_of(runs, limit), folder);
     ASSERT_EQ(answer.choice.has_value(), expected >= 0) << round;
     infeasible += expected < 0;
     if (!answer.choice) continue;

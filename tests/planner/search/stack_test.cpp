@@ -18,9 +18,9 @@ struct All {
 };
 
 // Every segment takes every variant, in every order.
-All all_choices(const std::vector<Stretch>& runs) {
-  std::vector<const Stretch*> segments;
-  for (const Stretch& r : runs)
+All all_choices(const std::vector<SegmentRun>& runs) {
+  std::vector<const SegmentRun*> segments;
+  for (const SegmentRun& r : runs)
     for (int64_t i = 0; i < r.count; ++i) segments.push_back(&r);
   All all;
   std::function<void(size_t, int64_t, int64_t, uint64_t)> go = [&](size_t s, int64_t kept, int64_t peak, uint64_t time) {
@@ -36,7 +36,7 @@ All all_choices(const std::vector<Stretch>& runs) {
 }
 
 // What a choice needs when its parts are run through one by one.
-All::Point replay(const std::vector<Stretch>& runs, const StackChoice& c) {
+All::Point replay(const std::vector<SegmentRun>& runs, const StackChoice& c) {
   All::Point p{0, INT64_MIN};
   int64_t kept = 0;
   for (size_t r = 0; r < runs.size(); ++r) {
@@ -53,12 +53,12 @@ All::Point replay(const std::vector<Stretch>& runs, const StackChoice& c) {
   return p;
 }
 
-std::vector<Stretch> random_stretches(std::mt19937& random, int64_t most_segments) {
-  std::vector<Stretch> runs;
+std::vector<SegmentRun> random_runs(std::mt19937& random, int64_t most_segments) {
+  std::vector<SegmentRun> runs;
   const int64_t count = 1 + static_cast<int64_t>(random() % 3);
   int64_t left = most_segments;
   for (int64_t i = 0; i < count && left > 0; ++i) {
-    Stretch r;
+    SegmentRun r;
     r.count = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(left));
     left -= r.count;
     const int64_t variants = 1 + static_cast<int64_t>(random() % (most_segments > 4 ? 3 : 6));
@@ -72,7 +72,7 @@ std::vector<Stretch> random_stretches(std::mt19937& random, int64_t most_segment
     }
     runs.push_back(r);
   }
-  Stretch head;
+  SegmentRun head;
   for (uint32_t v = 0; v < 1 + random() % 3; ++v) head.variants.push_back({v, 0, 64 * static_cast<int64_t>(random() % 60), 1000 + random() % 50});
   runs.push_back(head);
   return runs;
@@ -81,9 +81,9 @@ std::vector<Stretch> random_stretches(std::mt19937& random, int64_t most_segment
 TEST(Stack, EqualsAllChoicesInAllOrders) {
   std::mt19937 random(1);
   for (int round = 0; round < 1500; ++round) {
-    std::vector<Stretch> runs = random_stretches(random, round % 2 ? 4 : 6);
+    std::vector<SegmentRun> runs = random_runs(random, round % 2 ? 4 : 6);
     const All all = all_choices(runs);
-    for (Stretch& r : runs) normalise(r);
+    for (SegmentRun& r : runs) normalise(r);
     std::vector<int64_t> peaks;
     for (const auto& p : all.points) peaks.push_back(p.peak);
     std::sort(peaks.begin(), peaks.end());
@@ -113,8 +113,8 @@ TEST(RestTimes, AreThoseOfTheFastestChoice) {
   std::mt19937 random(7);
   int possible = 0;
   for (int round = 0; round < 600; ++round) {
-    std::vector<Stretch> runs = random_stretches(random, 6);
-    for (Stretch& r : runs) {
+    std::vector<SegmentRun> runs = random_runs(random, 6);
+    for (SegmentRun& r : runs) {
       if (round % 2)
         for (Variant& v : r.variants) v.kept = v.kept * 7 + static_cast<int64_t>(random() % 64), v.peak = v.peak * 7 + 64 + static_cast<int64_t>(random() % 64);
       normalise(r);
@@ -141,9 +141,9 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
   size_t with = 0, without = 0;
   int slower = 0;
   for (int round = 0; round < 12; ++round) {
-    std::vector<Stretch> runs;
+    std::vector<SegmentRun> runs;
     for (int i = 0; i < 20; ++i) {
-      Stretch& r = runs.emplace_back();
+      SegmentRun& r = runs.emplace_back();
       r.count = 1 + i % 3;
       for (uint32_t v = 0; v < 7; ++v) {
         const int64_t kept = (v + 1) * 4000 + static_cast<int64_t>(random() % 3000);
@@ -178,8 +178,8 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
 TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {
-    std::vector<Stretch> runs = random_stretches(random, 6);
-    for (Stretch& r : runs) normalise(r);
+    std::vector<SegmentRun> runs = random_runs(random, 6);
+    for (SegmentRun& r : runs) normalise(r);
     StackChoices stack(runs);
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
     int64_t limit = most;
@@ -210,8 +210,8 @@ TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
 }
 
 // Save-sets as blocks have them: tensors of different bytes and prices, kept or computed again.
-Stretch block_like(std::mt19937& random, int64_t count, int tensors) {
-  Stretch run;
+SegmentRun block_like(std::mt19937& random, int64_t count, int tensors) {
+  SegmentRun run;
   run.count = count;
   std::vector<int64_t> bytes;
   std::vector<uint64_t> price;
@@ -237,12 +237,12 @@ TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
   double worst = 0, worst_peak = 0;
   size_t before = 0, after = 0;
   for (int round = 0; round < 60; ++round) {
-    std::vector<Stretch> all{block_like(random, 24 + static_cast<int64_t>(random() % 16), 7)};
-    Stretch head;
+    std::vector<SegmentRun> all{block_like(random, 24 + static_cast<int64_t>(random() % 16), 7)};
+    SegmentRun head;
     head.variants = {{1, 0, 5000000, 5000}, {2, 0, 2000000, 6000}, {4, 0, 1500000, 900000}};
     normalise(head);
     all.push_back(head);
-    std::vector<Stretch> thinned = all;
+    std::vector<SegmentRun> thinned = all;
     thin(thinned[0]);
     before += all[0].variants.size(), after += thinned[0].variants.size();
     for (size_t h = 0; h < all[0].hull.size(); ++h) {
@@ -274,8 +274,8 @@ TEST(Stack, DeepStacksAreProven) {
   int unproven = 0;
   for (const int64_t blocks : {32, 200, 1000})
     for (int round = 0; round < 20; ++round) {
-      std::vector<Stretch> runs{block_like(random, blocks, 8)};
-      Stretch head;
+      std::vector<SegmentRun> runs{block_like(random, blocks, 8)};
+      SegmentRun head;
       head.variants = {{1, 0, 5000000, 5000}, {2, 0, 2000000, 6000}, {4, 0, 1500000, 900000}};
       normalise(head);
       runs.push_back(head);
@@ -304,7 +304,7 @@ TEST(Stack, BeatenChoicesAreNotExtended) {
   std::mt19937 random(5);
   size_t labels = 0;
   for (int round = 0; round < 6; ++round) {
-    Stretch run;
+    SegmentRun run;
     run.count = 24;
     constexpr size_t tensors = 4;
     int64_t bytes[tensors];
@@ -322,7 +322,7 @@ TEST(Stack, BeatenChoicesAreNotExtended) {
       run.variants.push_back(v);
     }
     normalise(run);
-    std::vector<Stretch> runs{run, {1, {{1, 0, 1000000, 0}}}};
+    std::vector<SegmentRun> runs{run, {1, {{1, 0, 1000000, 0}}}};
     normalise(runs.back());
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
     EXPECT_EQ(least, least_peak(runs));
@@ -339,7 +339,7 @@ TEST(Stack, BeatenChoicesAreNotExtended) {
 TEST(Stack, WithoutLabelsTheBoundStillHolds) {
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
-    std::vector<Stretch> runs{block_like(random, 40, 6)};
+    std::vector<SegmentRun> runs{block_like(random, 40, 6)};
     runs.push_back({1, {{1, 0, 1000000, 0}}});
     normalise(runs.back());
     const int64_t least = smallest(runs).peak;

@@ -1,4 +1,4 @@
-#include "planner/search/stretch.h"
+#include "planner/search/segment_run.h"
 
 #include <algorithm>
 #include <numeric>
@@ -33,7 +33,7 @@ std::vector<int> hull_of(const std::vector<Variant>& all, const Bytes& bytes_of)
 
 }  // namespace
 
-void sum_up(Stretch& run) {
+void sum_up(SegmentRun& run) {
   run.least_on_top = INT64_MAX;
   run.most_kept = 0;
   for (const Variant& v : run.variants) {
@@ -43,7 +43,7 @@ void sum_up(Stretch& run) {
   run.hull = hull_of(run.variants, [](const Variant& v) { return v.kept; });
 }
 
-void normalise(Stretch& run) {
+void normalise(SegmentRun& run) {
   std::vector<Variant>& list = run.variants;
   std::stable_sort(list.begin(), list.end(), [](const Variant& a, const Variant& b) {
     if (a.picoseconds != b.picoseconds) return a.picoseconds < b.picoseconds;
@@ -58,7 +58,7 @@ void normalise(Stretch& run) {
   sum_up(run);
 }
 
-void thin(Stretch& run) {
+void thin(SegmentRun& run) {
   std::vector<bool> stays(run.variants.size());
   stays.back() = true;   // the last variant has the least (peak - kept)
   for (const auto& hull : {run.hull, hull_of(run.variants, [](const Variant& v) { return v.peak; }), hull_of(run.variants, [](const Variant& v) { return v.kept + v.peak; })})

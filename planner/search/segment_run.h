@@ -8,7 +8,7 @@
 namespace stw {
 
 // Consecutive segments that are alike, and what each of them may choose.
-struct Stretch {
+struct SegmentRun {
   int64_t count = 1;
   std::vector<Variant> variants;
   // Figures of all variants, set by `normalise` and `sum_up`.
@@ -18,11 +18,11 @@ struct Stretch {
 
 // Drops variants that another one equals or beats in kept, peak and time; puts the rest into the order in which stack.h takes
 // them, by falling (peak - kept); sums them up.
-void normalise(Stretch& run);
+void normalise(SegmentRun& run);
 // Keeps the variants that are best at some exchange of bytes for time: those on a lower convex hull of time over kept, over peak,
 // or over the sum of both. The variant with the least (peak - kept) stays, too.
-void thin(Stretch& run);
-// Sets the stretch's figures, and leaves the variants as they are.
-void sum_up(Stretch& run);
+void thin(SegmentRun& run);
+// Sets the run's figures, and leaves the variants as they are.
+void sum_up(SegmentRun& run);
 
 }  // namespace stw

@@ -8,32 +8,32 @@ namespace stw {
 
 namespace {
 
-// Speed against bytes, as the upper concave hull has it: a stair is a knee where the slope falls to less than half, but
+// Speed against bytes, as the upper concave hull has it: a point is a knee where the slope falls to less than half, but
 // only where it was worth something: a percent more memory had brought a fiftieth of a percent of speed or more.
-void mark_knees(std::vector<Stair>& stairs) {
-  auto speed = [&](size_t i) { return 1 / static_cast<double>(stairs[i].step_picoseconds); };
+void mark_knees(std::vector<ParetoPoint>& points) {
+  auto speed = [&](size_t i) { return 1 / static_cast<double>(points[i].step_picoseconds); };
   auto slope = [&](size_t a, size_t b) {
-    return (speed(b) - speed(a)) / static_cast<double>(stairs[b].peak_bytes - stairs[a].peak_bytes);
+    return (speed(b) - speed(a)) / static_cast<double>(points[b].peak_bytes - points[a].peak_bytes);
   };
   std::vector<size_t> hull;
-  for (size_t i = 0; i < stairs.size(); ++i) {
+  for (size_t i = 0; i < points.size(); ++i) {
     while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
     hull.push_back(i);
   }
   uint64_t knee = 0;   // the last one
   for (size_t i = 1; i + 1 < hull.size(); ++i) {
     // Knees that lie close together are one.
-    if (knee > 0 && stairs[hull[i]].peak_bytes < knee + knee / 20) continue;
-    stairs[hull[i]].is_knee =
+    if (knee > 0 && points[hull[i]].peak_bytes < knee + knee / 20) continue;
+    points[hull[i]].is_knee =
         slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&
-        slope(hull[i - 1], hull[i]) * static_cast<double>(stairs[hull[i]].peak_bytes) >= speed(hull[i]) / 50;
-    if (stairs[hull[i]].is_knee) knee = stairs[hull[i]].peak_bytes;
+        slope(hull[i - 1], hull[i]) * static_cast<double>(points[hull[i]].peak_bytes) >= speed(hull[i]) / 50;
+    if (points[hull[i]].is_knee) knee = points[hull[i]].peak_bytes;
   }
 }
 
 }  // namespace
 
-std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets) {
+std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, int budgets) {
   if (!find_device(plan.request.device) || budgets < 2) return {};
   const DeviceProfile* device = &profile_of(plan.request);
   Space space(source, plan.numerics, plan.request, *device);
@@ -41,7 +41,7 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
   const uint64_t least = space.arena(space.smallest().decisions);
   const std::optional<Candidate> fastest = space.fastest(size_limit);
   const uint64_t most = fastest ? space.arena(fastest->decisions) : least;
-  std::vector<Stair> stairs;
+  std::vector<ParetoPoint> points;
   for (int i = 0; i < budgets; ++i) {
     // Budgets lie closer together where memory is short: there the plans differ most.
     const double share = static_cast<double>(i) / (budgets - 1);
@@ -51,11 +51,11 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
     // Of equally fast plans the search prefers the one that copies less, though it takes more memory: such a point is left out.
-    if (!stairs.empty() && (peak <= stairs.back().peak_bytes || c->picoseconds >= stairs.back().step_picoseconds)) continue;
-    stairs.push_back({peak, c->picoseconds, c->decisions, false});
+    if (!points.empty() && (peak <= points.back().peak_bytes || c->picoseconds >= points.back().step_picoseconds)) continue;
+    points.push_back({peak, c->picoseconds, c->decisions, false});
   }
-  mark_knees(stairs);
-  return stairs;
+  mark_knees(points);
+  return points;
 }
 
 Result<bool> anything_fits(const GraphSource& source, const Request& asked) {

@@ -7,7 +7,7 @@
 namespace stw {
 
 // A plan that some budget gets.
-struct Stair {
+struct ParetoPoint {
   uint64_t peak_bytes = 0;         // arena and reserve: the smallest budget that gets it
   uint64_t step_picoseconds = 0;
   Decisions decisions;
@@ -17,7 +17,7 @@ struct Stair {
 // From the smallest budget that works to the one beyond which nothing is gained, the answers to `budgets` budgets (two
 // at least), by growing peak, each faster than all before it. Numerics as in the plan, not the state format that another
 // budget might choose.
-std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets);
+std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, int budgets);
 
 // Does anything fit? Errors: those of search().
 Result<bool> anything_fits(const GraphSource& source, const Request& request);

@@ -8,10 +8,10 @@
 
 namespace stw {
 
-// What share of the time a search for a stair may miss where something is offloaded, which is tried in steps anyway.
+// What share of the time a search for a point may miss where something is offloaded, which is tried in steps anyway.
 static constexpr double tolerance = 0.002;
-// Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
-static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
+// Where layouts have gaps, very many points lie within them. So many are tried, evenly spread, and so many more by halving.
+static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
@@ -160,21 +160,21 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
 std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
-  std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
+  std::optional<uint64_t> bound;   // of the first point: whatever fits needs this long
   uint64_t first = 0, ahead = 0;   // twice as far as it has come
-  while (auto stair = fastest_alive(limit, known, ahead)) {
-    if (!bound) bound = stair->bound_picoseconds, first = stair->picoseconds;
-    ahead = stair->picoseconds - first;
-    if (sizes_.within(stair->decisions, arena_bytes)) {
-      // That with the fewest bytes, which a tighter budget gets, may be no stair.
-      if (offload_.any() && leanest().picoseconds < stair->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) stair = leanest();
-      stair->bound_picoseconds = std::min(*bound, stair->picoseconds);
-      return stair;
+  while (auto point = fastest_alive(limit, known, ahead)) {
+    if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
+    ahead = point->picoseconds - first;
+    if (sizes_.within(point->decisions, arena_bytes)) {
+      // That with the fewest bytes, which a tighter budget gets, may be no point.
+      if (offload_.any() && leanest().picoseconds < point->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) point = leanest();
+      point->bound_picoseconds = std::min(*bound, point->picoseconds);
+      return point;
     }
-    limit = stair->live_bytes - 1;
+    limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
   }
-  // What smallest() has beside the leanest is a stair, which was tried here, but for those that need less than is counted alive (Space::fastest).
+  // What smallest() has beside the leanest is a point, which was tried here, but for those that need less than is counted alive (Space::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
   Candidate last = offload_.any() ? leanest() : *smallest();
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
@@ -188,13 +188,13 @@ std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t
   uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
-    std::optional<Candidate> stair = fastest_alive(limit, known);
-    if (stair && !sizes_.within(stair->decisions, arena_bytes)) {
-      high = stair->live_bytes - 1;
+    std::optional<Candidate> point = fastest_alive(limit, known);
+    if (point && !sizes_.within(point->decisions, arena_bytes)) {
+      high = point->live_bytes - 1;
       continue;
     }
     low = limit + 1;
-    if (stair && stair->picoseconds < best.picoseconds) best = std::move(*stair);
+    if (point && point->picoseconds < best.picoseconds) best = std::move(*point);
   }
   if (best.picoseconds >= known) return std::nullopt;
   best.bound_picoseconds = bound;
@@ -228,17 +228,17 @@ const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   smallest_ = leanest();
-  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
+  // Where its layout has a gap, a point with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
   uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
   if (low > high) return smallest_;
   auto improves = [&](uint64_t limit) {
-    std::optional<Candidate> stair = fastest_alive(limit);
-    if (!stair || !sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) return false;
-    high = stair->live_bytes - 1;
-    smallest_ = std::move(*stair);
+    std::optional<Candidate> point = fastest_alive(limit);
+    if (!point || !sizes_.within(point->decisions, arena(smallest_->decisions) - 1)) return false;
+    high = point->live_bytes - 1;
+    smallest_ = std::move(*point);
     return true;
   };
-  const uint64_t first = low, gap = high - low, parts = stairs_in_gap(context_.effort);
+  const uint64_t first = low, gap = high - low, parts = points_in_gap(context_.effort);
   for (uint64_t n = 1; n <= parts; ++n) {
     const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
     if (improves(limit)) break;

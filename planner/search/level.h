@@ -1,11 +1,11 @@
 // The plans of one numerics with one choice of what lies in host memory: for a number of bytes the fastest plan, and the plan
 // that needs the fewest bytes.
 //
-// A plan is a stair where no other plan of the level beats it in both time and live bytes, the bytes alive at once, which no
-// layout undercuts. All stairs form one staircase, the same for every budget. The answer to a budget is the fastest stair whose
+// A plan is a point where no other plan of the level beats it in both time and live bytes, the bytes alive at once, which no
+// layout undercuts. All points form one staircase, the same for every budget. The answer to a budget is the fastest point whose
 // laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan; where something is
 // offloaded and blocks differ from their neighbours, by less than the tolerance of stack.h. Where a segment has many variants and
-// copies run beside it, stairs are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (leanest)
+// copies run beside it, points are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (leanest)
 // is made of all of them.
 #pragma once
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Candidate {
 };
 
 // How hard a search looks. `rough` is for plans that are only told of and never made, such as relaxations: inputs, gradients and
-// weights of blocks are offloaded all or not at all, as each further step needs save-sets of its own, and stairs that do not fit
+// weights of blocks are offloaded all or not at all, as each further step needs save-sets of its own, and points that do not fit
 // are followed by halving instead of one by one.
 enum class Effort { full, rough };
 
@@ -51,8 +51,8 @@ class Level {
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
   // A lower bound of the time of every plan within the bytes, in picoseconds; UINT64_MAX where no plan fits.
   uint64_t bound(uint64_t arena_bytes);
-  // A stair: the fastest plan with at most so many live bytes, of equally fast plans the one with the fewest.
-  // `ahead`: stairs that take up to so much more time will be asked for next.
+  // A point: the fastest plan with at most so many live bytes, of equally fast plans the one with the fewest.
+  // `ahead`: points that take up to so much more time will be asked for next.
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
   // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
@@ -87,7 +87,7 @@ class Level {
   std::vector<SegmentRun> runs(int64_t micro_batch, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);
-  // The fastest stair of at most `high` live bytes whose arena fits, of the stairs that halving tries.
+  // The fastest point of at most `high` live bytes whose arena fits, of the points that halving tries.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 

@@ -155,7 +155,7 @@ const Candidate& Space::smallest() {
 
 std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  // A stair that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
+  // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
   // said to be needed is then never done with less.
   if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;

@@ -138,7 +138,7 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
 
 LongCall plan_call(stw_watch* watch) { return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(watch)); }
 
-std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
+std::vector<ParetoPoint> pareto_points_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
 }
 
@@ -146,16 +146,16 @@ std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
 std::vector<FrontierPoint> frontier_points(const Planned& planned) {
   const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
   std::vector<FrontierPoint> points;
-  const std::vector<Stair> stairs = stairs_of(planned, 40);
-  for (const Stair& s : stairs) {
+  const std::vector<ParetoPoint> pareto = pareto_points_of(planned, 40);
+  for (const ParetoPoint& p : pareto) {
     // The chart ends where less than a thousandth is left to gain, but not before the plan itself.
     const bool flat = !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
-                      points.back().tokens_per_second * static_cast<double>(stairs.back().step_picoseconds) * 1e-12 > 0.999 * tokens;
+                      points.back().tokens_per_second * static_cast<double>(pareto.back().step_picoseconds) * 1e-12 > 0.999 * tokens;
     if (flat) break;
-    points.push_back({s.peak_bytes, tokens / (static_cast<double>(s.step_picoseconds) * 1e-12),
-                      "micro-batch " + std::to_string(s.decisions.micro_batch) + ", " + std::to_string(s.decisions.loss_chunks) +
-                          (s.decisions.loss_chunks == 1 ? " loss chunk" : " loss chunks"),
-                      s.is_knee});
+    points.push_back({p.peak_bytes, tokens / (static_cast<double>(p.step_picoseconds) * 1e-12),
+                      "micro-batch " + std::to_string(p.decisions.micro_batch) + ", " + std::to_string(p.decisions.loss_chunks) +
+                          (p.decisions.loss_chunks == 1 ? " loss chunk" : " loss chunks"),
+                      p.is_knee});
   }
   return points;
 }
@@ -301,10 +301,10 @@ stw_status stw_plan_frontier_watched(const stw_plan* plan, stw_frontier_point* o
     if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
     const LongCall call = plan_call(watch);
-    const std::vector<Stair> stairs = stairs_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
+    const std::vector<ParetoPoint> pareto = pareto_points_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
     const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
     *count = 0;
-    for (const Stair& s : stairs) {
+    for (const ParetoPoint& s : pareto) {
       if (*count == capacity) break;
       stw_frontier_point point{};
       point.is_knee = s.is_knee;

@@ -185,7 +185,7 @@ constexpr uint32_t models = 240;
 // Two of three models with something in host memory, some with an update inside the backward pass.
 TEST(Level, EqualsAllChoicesOfRandomModels) {
   std::mt19937 random(7);
-  int stairs = 0, higher = 0;
+  int pareto_points = 0, higher = 0;
   for (uint32_t seed = 0; seed < models; ++seed) {
     const DeviceProfile& device = *find_device(seed % 2 ? "cpu" : "rtx4090");
     Numerics numerics;
@@ -219,30 +219,30 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
         if (p.live_bytes <= limit) best = std::min(best, p.picoseconds);
       for (const Point& p : points)
         if (p.live_bytes <= limit && p.picoseconds == best) peak = std::min(peak, p.live_bytes);
-      const auto stair = level.fastest_alive(limit);
-      ASSERT_EQ(stair.has_value(), best != UINT64_MAX) << seed;
-      if (!stair) {
+      const auto point = level.fastest_alive(limit);
+      ASSERT_EQ(point.has_value(), best != UINT64_MAX) << seed;
+      if (!point) {
         EXPECT_FALSE(level.fastest(limit));
         continue;
       }
-      EXPECT_EQ(stair->picoseconds, best) << seed << ", limit " << limit;
-      EXPECT_EQ(stair->live_bytes, peak) << seed << ", limit " << limit;
-      EXPECT_EQ(stair->bound_picoseconds, best);
-      ++stairs;
-      higher += level.arena(stair->decisions) > stair->live_bytes;
+      EXPECT_EQ(point->picoseconds, best) << seed << ", limit " << limit;
+      EXPECT_EQ(point->live_bytes, peak) << seed << ", limit " << limit;
+      EXPECT_EQ(point->bound_picoseconds, best);
+      ++pareto_points;
+      higher += level.arena(point->decisions) > point->live_bytes;
       if (const auto found = level.fastest(limit)) {
         EXPECT_LE(level.arena(found->decisions), limit);
         EXPECT_EQ(found->bound_picoseconds, best);
         EXPECT_GE(found->picoseconds, best);
-        if (level.arena(stair->decisions) <= limit) {
+        if (level.arena(point->decisions) <= limit) {
           EXPECT_EQ(found->picoseconds, best);
         }
       }
     }
   }
-  RecordProperty("stairs", stairs);
-  std::printf("%d of %d stairs are laid out without a gap\n", stairs - higher, stairs);
-  EXPECT_LT(higher, stairs / 4);
+  RecordProperty("pareto_points", pareto_points);
+  std::printf("%d of %d Pareto points are laid out without a gap\n", pareto_points - higher, pareto_points);
+  EXPECT_LT(higher, pareto_points / 4);
 }
 
 // Most of what may be offloaded makes no smaller arena and no faster plan, which its bytes and its copies alone tell.

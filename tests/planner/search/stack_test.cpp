@@ -174,7 +174,7 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
   EXPECT_GT(slower, 0);
 }
 
-// Whatever was asked before, answers are those of a stack that is asked for the first time; walks down the stairs are what is asked.
+// Whatever was asked before, answers are those of a stack that is asked for the first time; walks down the points are what is asked.
 TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {

@@ -1,4 +1,4 @@
-// What the segments of a graph can choose at each micro-batch, computed once for all levels of a search that ask for it.
+// What the segments of a graph can choose at each micro-batch, computed once for all searches that ask for it.
 #pragma once
 #include <array>
 #include <map>

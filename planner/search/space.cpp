@@ -102,10 +102,10 @@ void Space::measure(Rung& rung) const {
   }
 }
 
-Level& Space::level(size_t rung) {
+OffloadSearch& Space::search_of(size_t rung) {
   Rung& r = rungs_[rung];
-  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
-  return *r.level;
+  if (!r.search) r.search = std::make_unique<OffloadSearch>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
+  return *r.search;
 }
 
 uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
@@ -114,14 +114,14 @@ uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
 
 uint64_t Space::least_update(const Rung& rung) {
   // Gradients are read by the update and not written; all else goes both ways.
-  const uint64_t fetches = copying(OpKind::fetch, rung.update_bytes), ops = level(0).update_picoseconds();
+  const uint64_t fetches = copying(OpKind::fetch, rung.update_bytes), ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, rung.update_bytes - rung.gradient_bytes);
   return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
 }
 
 uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
   if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
-  Level& plain = level(0);
+  OffloadSearch& plain = search_of(0);
   const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
   const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
   uint64_t least = UINT64_MAX;
@@ -157,10 +157,10 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
   // said to be needed is then never done with less.
-  if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
+  if (rungs_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
-  for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
+  for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
   std::set<Hope> hopes;   // `least` is picoseconds of a step
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
@@ -172,17 +172,17 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
     hopes.erase(hopes.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && r > best_rung) continue;
-    if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::without_level});
-    if (known == Known::without_level) hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, Known::by_level});
-    if (known != Known::by_level) continue;
+    if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::by_first_search});
+    if (known == Known::by_first_search) hopes.insert({std::max(least, search_of(r).bound(arena_bytes)), r, Known::by_own_search});
+    if (known != Known::by_own_search) continue;
     // Of equally fast answers that of the first rung counts.
-    std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
+    std::optional<Candidate> found = search_of(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
     best_rung = r;
   }
   // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
-  // the smallest plan may need less than was counted, and be faster than what the levels found.
+  // the smallest plan may need less than was counted, and be faster than what the searches found.
   const Candidate& least = smallest_of_own();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
@@ -203,23 +203,23 @@ const Candidate& Space::smallest_of_own() {
     const auto [alive, r, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (alive >= least) break;
-    if (known != Known::by_level) {
-      hopes.insert({level(r).least_alive(), r, Known::by_level});
+    if (known != Known::by_own_search) {
+      hopes.insert({search_of(r).least_alive(), r, Known::by_own_search});
       continue;
     }
-    const Candidate& found = level(r).leanest();
-    const uint64_t bytes = level(r).arena(found.decisions);
+    const Candidate& found = search_of(r).leanest();
+    const uint64_t bytes = search_of(r).arena(found.decisions);
     if (bytes >= least) continue;
     least = bytes;
     rung = r;
   }
-  smallest_of_own_ = *level(rung).smallest();
+  smallest_of_own_ = *search_of(rung).smallest();
   return *smallest_of_own_;
 }
 
 uint64_t Space::arena(const Decisions& decisions) {
   for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].offload == decisions.offload) return level(r).arena(decisions);
+    if (rungs_[r].offload == decisions.offload) return search_of(r).arena(decisions);
   return programs(decisions).arena_bytes;
 }
 

@@ -1,7 +1,7 @@
 // All plans of one numerics: for a number of bytes the fastest plan, and the plan that needs the fewest bytes.
 //
 // A rung is one choice of what lies in host memory. The list of rungs is the same for every budget: optimizer states in steps,
-// then masters, each with none, half or all of the block inputs, and at the end gradients and weights. Every rung has a level,
+// then masters, each with none, half or all of the block inputs, and at the end gradients and weights. Every rung has a search of its own,
 // which is only made when it might win, and which gives an answer of its own. The fastest of these answers counts; of equally
 // fast ones that of the first rung, which offloads less.
 //
@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/search/level.h"
+#include "planner/search/offload_search.h"
 
 namespace stw {
 
@@ -36,32 +36,32 @@ class Space {
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
-  // How many levels had to be made: each takes programs and save-sets of its own.
-  int64_t levels() const { return std::count_if(rungs_.begin(), rungs_.end(), [](const Rung& r) { return r.level != nullptr; }); }
+  // How many searches had to be made: each takes programs and save-sets of its own.
+  int64_t searches_made() const { return std::count_if(rungs_.begin(), rungs_.end(), [](const Rung& r) { return r.search != nullptr; }); }
 
   const Graph& graph() const { return graph_; }
   const Pricing& pricing() const { return pricing_; }
   const Numerics& numerics() const { return numerics_; }
 
  private:
-  // One choice of what lies in host memory, and its level once that was asked for.
+  // One choice of what lies in host memory, and its search once that was asked for.
   struct Rung {
     Offload offload;
     uint64_t resident_bytes = 0;      // of the arena before any program
     uint64_t host_bytes = 0;          // without block inputs
     uint64_t update_bytes = 0;        // of host_bytes: what the update copies
     uint64_t gradient_bytes = 0;      // of update_bytes: what the update only reads
-    std::unique_ptr<Level> level;
+    std::unique_ptr<OffloadSearch> search;
   };
   void make_rungs();
   void measure(Rung& rung) const;
   // As fastest() and smallest(), without the plans of bare_.
   std::optional<Candidate> fastest_of_own(uint64_t arena_bytes);
   const Candidate& smallest_of_own();
-  Level& level(size_t rung);
+  OffloadSearch& search_of(size_t rung);
   // The least time, or the fewest bytes, that a rung may reach, as far as that is known. The hope with the least is looked into
-  // first, so that no level is made that cannot win; of equal hopes the first rung's comes first.
-  enum class Known { little, without_level, by_level };
+  // first, so that no search is made that cannot win; of equal hopes the first rung's comes first.
+  enum class Known { little, by_first_search, by_own_search };
   struct Hope {
     uint64_t least;
     size_t rung;

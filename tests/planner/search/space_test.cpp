@@ -183,7 +183,7 @@ constexpr uint32_t models = 240;
 #endif
 
 // Two of three models with something in host memory, some with an update inside the backward pass.
-TEST(Level, EqualsAllChoicesOfRandomModels) {
+TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
   std::mt19937 random(7);
   int pareto_points = 0, higher = 0;
   for (uint32_t seed = 0; seed < models; ++seed) {
@@ -207,10 +207,10 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
     std::vector<int64_t> micro_batches;
     for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m) micro_batches.push_back(m);
     SegmentChoices segments(g, request, pricing);
-    Level level({g, request, device, pricing, segments, micro_batches}, offload);
-    const Candidate smallest = *level.smallest();
+    OffloadSearch search({g, request, device, pricing, segments, micro_batches}, offload);
+    const Candidate smallest = *search.smallest();
     if (smallest.live_bytes != least) {   // only where a gap of the layout makes the leaner one the larger one
-      EXPECT_GE(level.arena(level.fastest_alive(least)->decisions), level.arena(smallest.decisions)) << seed;
+      EXPECT_GE(search.arena(search.fastest_alive(least)->decisions), search.arena(smallest.decisions)) << seed;
     }
     for (int step = -1; step <= 4; ++step) {
       const uint64_t limit = step < 0 ? least - 1 : least + (most - least) / 4 * static_cast<uint64_t>(step);
@@ -219,22 +219,22 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
         if (p.live_bytes <= limit) best = std::min(best, p.picoseconds);
       for (const Point& p : points)
         if (p.live_bytes <= limit && p.picoseconds == best) peak = std::min(peak, p.live_bytes);
-      const auto point = level.fastest_alive(limit);
+      const auto point = search.fastest_alive(limit);
       ASSERT_EQ(point.has_value(), best != UINT64_MAX) << seed;
       if (!point) {
-        EXPECT_FALSE(level.fastest(limit));
+        EXPECT_FALSE(search.fastest(limit));
         continue;
       }
       EXPECT_EQ(point->picoseconds, best) << seed << ", limit " << limit;
       EXPECT_EQ(point->live_bytes, peak) << seed << ", limit " << limit;
       EXPECT_EQ(point->bound_picoseconds, best);
       ++pareto_points;
-      higher += level.arena(point->decisions) > point->live_bytes;
-      if (const auto found = level.fastest(limit)) {
-        EXPECT_LE(level.arena(found->decisions), limit);
+      higher += search.arena(point->decisions) > point->live_bytes;
+      if (const auto found = search.fastest(limit)) {
+        EXPECT_LE(search.arena(found->decisions), limit);
         EXPECT_EQ(found->bound_picoseconds, best);
         EXPECT_GE(found->picoseconds, best);
-        if (level.arena(point->decisions) <= limit) {
+        if (search.arena(point->decisions) <= limit) {
           EXPECT_EQ(found->picoseconds, best);
         }
       }
@@ -246,7 +246,7 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
 }
 
 // Most of what may be offloaded makes no smaller arena and no faster plan, which its bytes and its copies alone tell.
-TEST(Space, LooksOnlyIntoLevelsThatMayCount) {
+TEST(Space, MakesOnlySearchesThatMayCount) {
   std::string deep(wide_gpt2);
   deep.replace(deep.find("\"n_layer\": 3"), 12, "\"n_layer\": 16");
   const auto source = [&](const Numerics& n) { return build_model(config_of(deep), 32, n); };
@@ -254,12 +254,12 @@ TEST(Space, LooksOnlyIntoLevelsThatMayCount) {
   request.host_bytes = size_limit;
   Space space(source, {}, request, *find_device("h100"));
   space.smallest();
-  const int64_t levels = space.levels();
-  EXPECT_LE(levels, 8);
+  const int64_t searches = space.searches_made();
+  EXPECT_LE(searches, 8);
   const auto found = space.fastest(uint64_t{1} << 40);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->decisions.offload.any());
-  EXPECT_LE(space.levels(), levels + 2);
+  EXPECT_LE(space.searches_made(), searches + 2);
 }
 
 // And nothing less does; nor is a plan of more memory slower.

@@ -1,4 +1,4 @@
-#include "planner/search/level.h"
+#include "planner/search/offload_search.h"
 
 #include <algorithm>
 #include <set>
@@ -22,7 +22,7 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
   return sum;
 }
 
-Level::Level(const SearchContext& context, const Offload& offload)
+OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
     : context_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
@@ -43,7 +43,7 @@ Level::Level(const SearchContext& context, const Offload& offload)
   }
 }
 
-std::vector<SegmentRun> Level::runs(int64_t m, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t)) {
+std::vector<SegmentRun> OffloadSearch::runs(int64_t m, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t)) {
   std::vector<SegmentRun> list;
   for (const auto& [kind, count] : runs_) {
     list.push_back((context_.segments.*of_kind)(kind, m));
@@ -54,7 +54,7 @@ std::vector<SegmentRun> Level::runs(int64_t m, const SegmentRun& (SegmentChoices
   return list;
 }
 
-Level::Choices& Level::choices(int64_t m) {
+OffloadSearch::Choices& OffloadSearch::choices(int64_t m) {
   const auto known = choices_.find(m);
   if (known != choices_.end()) return known->second;
   auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
@@ -63,7 +63,7 @@ Level::Choices& Level::choices(int64_t m) {
   return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }
 
-Candidate Level::candidate(int64_t m, const std::vector<SegmentRun>& runs, const StackChoice& choice) {
+Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& runs, const StackChoice& choice) {
   Candidate result;
   result.decisions.micro_batch = m;
   result.decisions.offload = offload_;
@@ -82,22 +82,22 @@ Candidate Level::candidate(int64_t m, const std::vector<SegmentRun>& runs, const
   return result;
 }
 
-int64_t Level::limit_of(int64_t m, uint64_t arena_bytes) {
+int64_t OffloadSearch::limit_of(int64_t m, uint64_t arena_bytes) {
   return static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit)) - choices(m).fixed_bytes;
 }
 
-uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
+uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
 
 // More samples need more, of every choice: with as many rows in a tile, every tensor has as many or more. Tiles that only some
 // micro-batches can have do not change that: fewer samples have those of no more rows as a whole, more have too many tiles.
-std::vector<int64_t> Level::fitting(uint64_t arena_bytes) {
+std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
   if (floor_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
                                         [&](int64_t m) { return fits(m, arena_bytes); });
   return {micro_batches_.begin(), end};
 }
 
-uint64_t Level::bound(uint64_t arena_bytes) {
+uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   uint64_t least = UINT64_MAX;
   const std::vector<int64_t> list = fitting(arena_bytes);
   for (size_t i = list.size(); i-- > 0;)
@@ -108,7 +108,7 @@ uint64_t Level::bound(uint64_t arena_bytes) {
   return least;
 }
 
-std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
+std::optional<Candidate> OffloadSearch::fastest_alive(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
   struct Found { int64_t micro_batch; StackChoice choice; };
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
@@ -157,7 +157,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
   return answer;
 }
 
-std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
+std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t known) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first point: whatever fits needs this long
@@ -182,7 +182,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   return last;
 }
 
-std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
+std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
   if (!has_within(arena_bytes)) return std::nullopt;
   Candidate best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
   uint64_t low = best.live_bytes + 1;
@@ -201,17 +201,17 @@ std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t
   return best;
 }
 
-uint64_t Level::least_alive(int64_t m) {
+uint64_t OffloadSearch::least_alive(int64_t m) {
   const auto [entry, is_new] = least_alive_.try_emplace(m, 0);
   if (is_new) entry->second = alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind)));
   return entry->second;
 }
 
-uint64_t Level::least_alive() {
+uint64_t OffloadSearch::least_alive() {
   return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more
 }
 
-const Candidate& Level::leanest() {
+const Candidate& OffloadSearch::leanest() {
   if (leanest_) return *leanest_;
   for (int64_t m : micro_batches_) {
     if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
@@ -224,7 +224,7 @@ const Candidate& Level::leanest() {
   return *leanest_;
 }
 
-const std::optional<Candidate>& Level::smallest() {
+const std::optional<Candidate>& OffloadSearch::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   smallest_ = leanest();
@@ -249,7 +249,7 @@ const std::optional<Candidate>& Level::smallest() {
   return smallest_;
 }
 
-Programs Level::programs(const Decisions& decisions) const {
+Programs OffloadSearch::programs(const Decisions& decisions) const {
   return make_programs(context_.graph, decisions, context_.request.global_batch, context_.request.threads, context_.device.alignment);
 }
 

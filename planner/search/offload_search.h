@@ -1,7 +1,7 @@
 // The plans of one numerics with one choice of what lies in host memory: for a number of bytes the fastest plan, and the plan
 // that needs the fewest bytes.
 //
-// A plan is a point where no other plan of the level beats it in both time and live bytes, the bytes alive at once, which no
+// A plan is a point where no other plan of the search beats it in both time and live bytes, the bytes alive at once, which no
 // layout undercuts. All points form one staircase, the same for every budget. The answer to a budget is the fastest point whose
 // laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan; where something is
 // offloaded and blocks differ from their neighbours, by less than the tolerance of stack.h. Where a segment has many variants and
@@ -32,7 +32,7 @@ struct Candidate {
 // are followed by halving instead of one by one.
 enum class Effort { full, rough };
 
-// What all levels of a search share.
+// What all searches of a request share.
 struct SearchContext {
   const Graph& graph;
   const Request& request;
@@ -43,9 +43,9 @@ struct SearchContext {
   Effort effort = Effort::full;
 };
 
-class Level {
+class OffloadSearch {
  public:
-  Level(const SearchContext& context, const Offload& offload);
+  OffloadSearch(const SearchContext& context, const Offload& offload);
 
   // The fastest plan whose arena takes at most this many bytes; nothing where no plan fits or is faster than `known`.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t known = UINT64_MAX);

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
 // Every micro-batch up to this one is tried; of larger ones those alone into which some number of micro-steps cuts the batch.
 constexpr int64_t dense_micro_batches = 1024;
-// In how many steps rungs go from none to all. States have more of them: copies of the update always cost time, copies of a
+// In how many steps offload choices go from none to all. States have more of them: copies of the update always cost time, copies of a
 // micro-step mostly none or too much.
 constexpr int state_steps = 8, block_steps = 2;
 
@@ -48,16 +48,16 @@ Space::Space(const GraphSource& source, const Numerics& numerics, const Request&
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
-  make_rungs();
+  list_choices();
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   bare_request_ = request;
   bare_request_->recompute = Recompute::full;
   bare_ = std::make_unique<Space>(source, numerics, *bare_request_, device, effort);
 }
 
-void Space::make_rungs() {
+void Space::list_choices() {
   if (request_.host_bytes == 0) {
-    rungs_.emplace_back();
+    choices_.emplace_back();
     return;
   }
   const int blocks = graph_.blocks();
@@ -69,11 +69,11 @@ void Space::make_rungs() {
       if (n > 0) states.push_back({blocks + 1, n});
   const std::vector<int> part = steps(blocks, effort_ == Effort::full ? block_steps : 1);
   auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
-    Rung rung;
-    rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
-    rung.offload.overlap = device_.cuda && rung.offload.any();
-    measure(rung);
-    rungs_.push_back(std::move(rung));
+    OffloadChoice choice;
+    choice.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
+    choice.offload.overlap = device_.cuda && choice.offload.any();
+    measure(choice);
+    choices_.push_back(std::move(choice));
   };
   // States are copied once a step, gradients and weights in every micro-step: so states go first.
   for (const auto& s : states)
@@ -82,28 +82,28 @@ void Space::make_rungs() {
     for (int weights : part)
       for (int inputs : part)
         if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
-  // Cells hold every number of parts between two rungs: from one number of states up to the next, with any parts of blocks.
+  // Cells hold every number of parts between two offload choices: from one number of states up to the next, with any parts of blocks.
   for (size_t s = 0; s + 1 < states.size(); ++s) {
-    Rung upper;
+    OffloadChoice upper;
     upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
     measure(upper);
     cells_.push_back({s * part.size(), std::move(upper)});
   }
 }
 
-void Space::measure(Rung& rung) const {
-  const Arena arena = make_arena(graph_, device_.alignment, rung.offload);
-  rung.resident_bytes = arena.gradients_end;
-  rung.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, rung.offload, 1, device_.alignment);
+void Space::measure(OffloadChoice& choice) const {
+  const Arena arena = make_arena(graph_, device_.alignment, choice.offload);
+  choice.resident_bytes = arena.gradients_end;
+  choice.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, choice.offload, 1, device_.alignment);
   for (const Buffer& b : arena.host) {
     const Kind kind = graph_.at(b.tensor).kind;
-    if (kind != Kind::activation) rung.update_bytes = size_add(rung.update_bytes, b.bytes);
-    if (kind == Kind::gradient) rung.gradient_bytes = size_add(rung.gradient_bytes, b.bytes);
+    if (kind != Kind::activation) choice.update_bytes = size_add(choice.update_bytes, b.bytes);
+    if (kind == Kind::gradient) choice.gradient_bytes = size_add(choice.gradient_bytes, b.bytes);
   }
 }
 
-OffloadSearch& Space::search_of(size_t rung) {
-  Rung& r = rungs_[rung];
+OffloadSearch& Space::search_of(size_t choice) {
+  OffloadChoice& r = choices_[choice];
   if (!r.search) r.search = std::make_unique<OffloadSearch>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
   return *r.search;
 }
@@ -112,18 +112,18 @@ uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
   return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
 }
 
-uint64_t Space::least_update(const Rung& rung) {
+uint64_t Space::least_update(const OffloadChoice& choice) {
   // Gradients are read by the update and not written; all else goes both ways.
-  const uint64_t fetches = copying(OpKind::fetch, rung.update_bytes), ops = search_of(0).update_picoseconds();
-  const uint64_t stores = copying(OpKind::store, rung.update_bytes - rung.gradient_bytes);
+  const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes), ops = search_of(0).update_picoseconds();
+  const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
   return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
 }
 
-uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
+uint64_t Space::bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes) {
   if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
   OffloadSearch& plain = search_of(0);
   const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
-  const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
+  const uint64_t saved = choices_[0].resident_bytes - upper.resident_bytes;
   uint64_t least = UINT64_MAX;
   for (size_t i = micro_batches_.size(); i-- > 0;) {
     const int64_t m = micro_batches_[i];
@@ -157,29 +157,29 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
   // said to be needed is then never done with less.
-  if (rungs_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
+  if (choices_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
   std::set<Hope> hopes;   // `least` is picoseconds of a step
-  for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
-      hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, Known::little});
+  for (size_t r = 0; r < choices_.size(); ++r)
+    if (choices_[r].host_bytes <= request_.host_bytes && choices_[r].resident_bytes <= arena_bytes)
+      hopes.insert({size_add(micro_steps, least_update(choices_[r])), r, Known::little});
   std::optional<Candidate> best;
-  size_t best_rung = 0;
+  size_t best_choice = 0;
   while (!hopes.empty()) {
     const auto [least, r, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
-    if (best && least == best->picoseconds && r > best_rung) continue;
-    if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::by_first_search});
+    if (best && least == best->picoseconds && r > best_choice) continue;
+    if (known == Known::little) hopes.insert({std::max(least, bound(choices_[r], choices_[r], arena_bytes)), r, Known::by_first_search});
     if (known == Known::by_first_search) hopes.insert({std::max(least, search_of(r).bound(arena_bytes)), r, Known::by_own_search});
     if (known != Known::by_own_search) continue;
-    // Of equally fast answers that of the first rung counts.
-    std::optional<Candidate> found = search_of(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
+    // Of equally fast answers that of the first offload choice counts.
+    std::optional<Candidate> found = search_of(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_choice) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
-    best_rung = r;
+    best_choice = r;
   }
   // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
   // the smallest plan may need less than was counted, and be faster than what the searches found.
@@ -188,17 +188,17 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (!best) return best;
   best->bound_picoseconds = best->picoseconds;
   for (const auto& [lower, upper] : cells_)
-    best->bound_picoseconds = std::min(best->bound_picoseconds, bound(rungs_[lower], upper, arena_bytes));
+    best->bound_picoseconds = std::min(best->bound_picoseconds, bound(choices_[lower], upper, arena_bytes));
   return best;
 }
 
 const Candidate& Space::smallest_of_own() {
   if (smallest_of_own_) return *smallest_of_own_;
   std::set<Hope> hopes;   // `least` is live bytes: at first those that are resident
-  for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, Known::little});
+  for (size_t r = 0; r < choices_.size(); ++r)
+    if (choices_[r].host_bytes <= request_.host_bytes) hopes.insert({choices_[r].resident_bytes, r, Known::little});
   uint64_t least = UINT64_MAX;
-  size_t rung = 0;
+  size_t choice = 0;
   while (!hopes.empty()) {
     const auto [alive, r, known] = *hopes.begin();
     hopes.erase(hopes.begin());
@@ -211,15 +211,15 @@ const Candidate& Space::smallest_of_own() {
     const uint64_t bytes = search_of(r).arena(found.decisions);
     if (bytes >= least) continue;
     least = bytes;
-    rung = r;
+    choice = r;
   }
-  smallest_of_own_ = *search_of(rung).smallest();
+  smallest_of_own_ = *search_of(choice).smallest();
   return *smallest_of_own_;
 }
 
 uint64_t Space::arena(const Decisions& decisions) {
-  for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].offload == decisions.offload) return search_of(r).arena(decisions);
+  for (size_t r = 0; r < choices_.size(); ++r)
+    if (choices_[r].offload == decisions.offload) return search_of(r).arena(decisions);
   return programs(decisions).arena_bytes;
 }
 

@@ -1,13 +1,13 @@
 // All plans of one numerics: for a number of bytes the fastest plan, and the plan that needs the fewest bytes.
 //
-// A rung is one choice of what lies in host memory. The list of rungs is the same for every budget: optimizer states in steps,
-// then masters, each with none, half or all of the block inputs, and at the end gradients and weights. Every rung has a search of its own,
+// An offload choice is one choice of what lies in host memory. The list of offload choices is the same for every budget: optimizer states in steps,
+// then masters, each with none, half or all of the block inputs, and at the end gradients and weights. Every offload choice has a search of its own,
 // which is only made when it might win, and which gives an answer of its own. The fastest of these answers counts; of equally
-// fast ones that of the first rung, which offloads less.
+// fast ones that of the first offload choice, which offloads less.
 //
-// The bound also holds for plans between two rungs, with numbers of parts that the list leaves out. Such a plan lies in a cell:
-// in host memory it has at least as many states as the cell's lower rung, and fewer than the next rung of states. So it copies at
-// least what the lower rung copies, and saves at most the states of the next rung and everything else that can be offloaded.
+// The bound also holds for plans between two offload choices, with numbers of parts that the list leaves out. Such a plan lies in a cell:
+// in host memory it has at least as many states as the cell's lower offload choice, and fewer than the next offload choice of states. So it copies at
+// least what the lower offload choice copies, and saves at most the states of the next offload choice and everything else that can be offloaded.
 //
 // Beside adapters, blocks keep the adapters' narrow tensors whatever else they recompute (tie_choices). Plans whose blocks keep
 // nothing at all are then a space of their own (bare_). They need fewer bytes, and count in every answer.
@@ -37,7 +37,7 @@ class Space {
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
   // How many searches had to be made: each takes programs and save-sets of its own.
-  int64_t searches_made() const { return std::count_if(rungs_.begin(), rungs_.end(), [](const Rung& r) { return r.search != nullptr; }); }
+  int64_t searches_made() const { return std::count_if(choices_.begin(), choices_.end(), [](const OffloadChoice& r) { return r.search != nullptr; }); }
 
   const Graph& graph() const { return graph_; }
   const Pricing& pricing() const { return pricing_; }
@@ -45,7 +45,7 @@ class Space {
 
  private:
   // One choice of what lies in host memory, and its search once that was asked for.
-  struct Rung {
+  struct OffloadChoice {
     Offload offload;
     uint64_t resident_bytes = 0;      // of the arena before any program
     uint64_t host_bytes = 0;          // without block inputs
@@ -53,24 +53,24 @@ class Space {
     uint64_t gradient_bytes = 0;      // of update_bytes: what the update only reads
     std::unique_ptr<OffloadSearch> search;
   };
-  void make_rungs();
-  void measure(Rung& rung) const;
+  void list_choices();
+  void measure(OffloadChoice& choice) const;
   // As fastest() and smallest(), without the plans of bare_.
   std::optional<Candidate> fastest_of_own(uint64_t arena_bytes);
   const Candidate& smallest_of_own();
-  OffloadSearch& search_of(size_t rung);
-  // The least time, or the fewest bytes, that a rung may reach, as far as that is known. The hope with the least is looked into
-  // first, so that no search is made that cannot win; of equal hopes the first rung's comes first.
+  OffloadSearch& search_of(size_t choice);
+  // The least time, or the fewest bytes, that a offload choice may reach, as far as that is known. The hope with the least is looked into
+  // first, so that no search is made that cannot win; of equal hopes the first offload choice's comes first.
   enum class Known { little, by_first_search, by_own_search };
   struct Hope {
     uint64_t least;
-    size_t rung;
+    size_t choice;
     Known known;
     auto operator<=>(const Hope&) const = default;
   };
-  uint64_t least_update(const Rung& rung);     // a lower bound of the update's picoseconds
+  uint64_t least_update(const OffloadChoice& choice);     // a lower bound of the update's picoseconds
   // A lower bound of the time of plans that copy at least what `lower` copies, and save at most what `upper` saves.
-  uint64_t bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes);
+  uint64_t bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes);
   uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds
 
   Numerics numerics_;
@@ -81,8 +81,8 @@ class Space {
   Pricing pricing_;
   SegmentChoices segments_;
   std::vector<int64_t> micro_batches_;         // by size
-  std::vector<Rung> rungs_;                    // the first one offloads nothing
-  struct Cell { size_t lower; Rung upper; };   // the plans between two rungs; `lower`: in rungs_
+  std::vector<OffloadChoice> choices_;                    // the first one offloads nothing
+  struct Cell { size_t lower; OffloadChoice upper; };   // the plans between two offload choices; `lower`: in choices_
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_of_own_, smallest_;
   std::optional<Request> bare_request_;

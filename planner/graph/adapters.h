@@ -37,7 +37,7 @@ bool names_module(const std::string& target, const std::string& module);
 Status add_adapters(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole = {});
 
 // The narrow tensors of adapters are kept, those inside of a feed-forward part all or none, and their dropout is drawn again, but where all of
-// a block is kept, or nothing of any (Space): it has twice as many choices to search as without adapters, and not 2 to the number of tensors.
+// a block is kept, or nothing of any (SearchSpace): it has twice as many choices to search as without adapters, and not 2 to the number of tensors.
 // After find_feed_forward.
 void tie_choices(Graph& graph);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/search/space.h"
+#include "planner/search/search_space.h"
 
 namespace stw {
 
@@ -36,7 +36,7 @@ void mark_knees(std::vector<ParetoPoint>& points) {
 std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, int budgets) {
   if (!find_device(plan.request.device) || budgets < 2) return {};
   const DeviceProfile* device = &profile_of(plan.request);
-  Space space(source, plan.numerics, plan.request, *device);
+  SearchSpace space(source, plan.numerics, plan.request, *device);
   if (space.is_empty()) return {};
   const uint64_t least = space.arena(space.smallest().decisions);
   const std::optional<Candidate> fastest = space.fastest(size_limit);
@@ -64,7 +64,7 @@ Result<bool> anything_fits(const GraphSource& source, const Request& asked) {
   Request request = asked;
   if (device->cuda) request.threads = 0;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
-  Space space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
+  SearchSpace space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
   if (space.is_empty()) return false;
   return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
 }

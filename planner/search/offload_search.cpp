@@ -174,7 +174,7 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t k
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
   }
-  // What smallest() has beside the leanest is a point, which was tried here, but for those that need less than is counted alive (Space::fastest).
+  // What smallest() has beside the leanest is a point, which was tried here, but for those that need less than is counted alive (SearchSpace::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
   Candidate last = offload_.any() ? leanest() : *smallest();
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;

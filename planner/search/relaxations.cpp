@@ -61,17 +61,17 @@ std::vector<Offer> offers(const Request& request, const Numerics& numerics, bool
 
 }  // namespace
 
-Candidate fastest_of_smallest(Space& space) {
+Candidate fastest_of_smallest(SearchSpace& space) {
   return *space.fastest(space.arena(space.smallest().decisions));
 }
 
-std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, Space& space,
+std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, SearchSpace& space,
                                     const Candidate& base, uint64_t arena_budget) {
   const uint64_t bytes = space.arena(space.smallest().decisions);
   // The price of an offer; nothing where the offer saves no bytes.
   auto price = [&](const Offer& offer) -> std::optional<Relaxation> {
     const bool to_host = offer.request.host_bytes != request.host_bytes;   // in any amount: the price says how much is enough
-    Space other(source, offer.numerics, offer.request, device, to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);
+    SearchSpace other(source, offer.numerics, offer.request, device, to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);
     if (other.is_empty()) return std::nullopt;
     const uint64_t needs = other.arena(other.smallest().decisions);
     if (needs >= bytes) return std::nullopt;

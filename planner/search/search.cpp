@@ -4,7 +4,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/search/relaxations.h"
-#include "planner/search/space.h"
+#include "planner/search/search_space.h"
 
 namespace stw {
 
@@ -28,7 +28,7 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
   return short_last ? size_add(sum, of(programs.micro_short)) : sum;
 }
 
-void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
+void fill_plan(Plan& plan, SearchSpace& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
   const Programs programs = space.programs(c.decisions);
   const int64_t batch = plan.request.global_batch;
   plan.numerics = space.numerics();
@@ -64,7 +64,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
-  Space wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
+  SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
   if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
     return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no ALiBi and no sliding window shorter than a sample; this model's needs our own"};
   if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
@@ -72,12 +72,12 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (unlimited > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
                                          " is too large for this device's cost model"};
-  Space* chosen = &wide;
+  SearchSpace* chosen = &wide;
   std::optional<Candidate> found = wide.fastest(arena_budget);
-  std::unique_ptr<Space> narrow;
+  std::unique_ptr<SearchSpace> narrow;
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
-    narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
+    narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device);
     const uint64_t fastest_of_8 = narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
@@ -101,7 +101,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   plan.trainable = graph.trainable_count();
   plan.layers = graph.blocks();
   plan.fits = found.has_value();
-  Space& smallest_space = narrow ? *narrow : *chosen;
+  SearchSpace& smallest_space = narrow ? *narrow : *chosen;
   plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
   if (!plan.fits) {
     chosen = &smallest_space;

@@ -6,7 +6,7 @@
 // prices.
 #include <cstdio>
 
-#include "planner/search/space.h"
+#include "planner/search/search_space.h"
 #include "planner/program/verify.h"
 #include "tests/planner/small_graphs.h"
 
@@ -93,7 +93,7 @@ TEST(HandTuned, EachFitsAndNoneIsFasterThanThePlan) {
       EXPECT_TRUE(status) << status.error().message;
     }
     const uint64_t budget = s.gib << 30, peak = programs.arena_bytes + device.reserve_bytes;
-    Space space(source, numerics, request, device);
+    SearchSpace space(source, numerics, request, device);
     const uint64_t by_hand = step_picoseconds(space.pricing(), programs, hand, request.global_batch);
     const auto plan = space.fastest(budget - device.reserve_bytes);
     ASSERT_TRUE(plan) << s.model;

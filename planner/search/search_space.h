@@ -10,7 +10,7 @@
 // least what the lower offload choice copies, and saves at most the states of the next offload choice and everything else that can be offloaded.
 //
 // Beside adapters, blocks keep the adapters' narrow tensors whatever else they recompute (tie_choices). Plans whose blocks keep
-// nothing at all are then a space of their own (bare_). They need fewer bytes, and count in every answer.
+// nothing at all are then a search space of their own (bare_). They need fewer bytes, and count in every answer.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -23,9 +23,9 @@
 
 namespace stw {
 
-class Space {
+class SearchSpace {
  public:
-  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort = Effort::full);
+  SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort = Effort::full);
 
   // The fastest plan whose arena takes at most this many bytes.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
@@ -37,7 +37,7 @@ class Space {
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
   // How many searches had to be made: each takes programs and save-sets of its own.
-  int64_t searches_made() const { return std::count_if(choices_.begin(), choices_.end(), [](const OffloadChoice& r) { return r.search != nullptr; }); }
+  int64_t searches_made() const { return std::count_if(choices_.begin(), choices_.end(), [](const OffloadChoice& c) { return c.search != nullptr; }); }
 
   const Graph& graph() const { return graph_; }
   const Pricing& pricing() const { return pricing_; }
@@ -86,7 +86,7 @@ class Space {
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_of_own_, smallest_;
   std::optional<Request> bare_request_;
-  std::unique_ptr<Space> bare_;                // the plans whose blocks keep nothing; null: they are among the own ones
+  std::unique_ptr<SearchSpace> bare_;                // the plans whose blocks keep nothing; null: they are among the own ones
 };
 
 }  // namespace stw

@@ -1,4 +1,4 @@
-#include "planner/search/space.h"
+#include "planner/search/search_space.h"
 
 #include <algorithm>
 #include <set>
@@ -42,7 +42,7 @@ std::vector<int> steps(int parts, int count) {
 
 }  // namespace
 
-Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort)
+SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort)
     : numerics_(numerics), effort_(effort), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
       segments_(graph_, request, pricing_) {
   micro_batches_ = micro_batches(request);
@@ -52,10 +52,10 @@ Space::Space(const GraphSource& source, const Numerics& numerics, const Request&
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   bare_request_ = request;
   bare_request_->recompute = Recompute::full;
-  bare_ = std::make_unique<Space>(source, numerics, *bare_request_, device, effort);
+  bare_ = std::make_unique<SearchSpace>(source, numerics, *bare_request_, device, effort);
 }
 
-void Space::list_choices() {
+void SearchSpace::list_choices() {
   if (request_.host_bytes == 0) {
     choices_.emplace_back();
     return;
@@ -91,7 +91,7 @@ void Space::list_choices() {
   }
 }
 
-void Space::measure(OffloadChoice& choice) const {
+void SearchSpace::measure(OffloadChoice& choice) const {
   const Arena arena = make_arena(graph_, device_.alignment, choice.offload);
   choice.resident_bytes = arena.gradients_end;
   choice.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, choice.offload, 1, device_.alignment);
@@ -102,24 +102,24 @@ void Space::measure(OffloadChoice& choice) const {
   }
 }
 
-OffloadSearch& Space::search_of(size_t choice) {
-  OffloadChoice& r = choices_[choice];
-  if (!r.search) r.search = std::make_unique<OffloadSearch>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
-  return *r.search;
+OffloadSearch& SearchSpace::search_of(size_t choice) {
+  OffloadChoice& c = choices_[choice];
+  if (!c.search) c.search = std::make_unique<OffloadSearch>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, c.offload);
+  return *c.search;
 }
 
-uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
+uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
   return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
 }
 
-uint64_t Space::least_update(const OffloadChoice& choice) {
+uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
   // Gradients are read by the update and not written; all else goes both ways.
   const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes), ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
   return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
 }
 
-uint64_t Space::bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes) {
+uint64_t SearchSpace::bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes) {
   if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
   OffloadSearch& plain = search_of(0);
   const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
@@ -135,7 +135,7 @@ uint64_t Space::bound(const OffloadChoice& lower, const OffloadChoice& upper, ui
   return least;
 }
 
-std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
+std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
   std::optional<Candidate> own = fastest_of_own(arena_bytes);
   if (!bare_) return own;
   const std::optional<Candidate> bare = bare_->fastest(arena_bytes);
@@ -146,14 +146,14 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   return own;
 }
 
-const Candidate& Space::smallest() {
+const Candidate& SearchSpace::smallest() {
   if (smallest_) return *smallest_;
   smallest_ = smallest_of_own();
   if (bare_ && bare_->arena(bare_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = bare_->smallest();
   return *smallest_;
 }
 
-std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
+std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
   // said to be needed is then never done with less.
@@ -162,24 +162,24 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
   std::set<Hope> hopes;   // `least` is picoseconds of a step
-  for (size_t r = 0; r < choices_.size(); ++r)
-    if (choices_[r].host_bytes <= request_.host_bytes && choices_[r].resident_bytes <= arena_bytes)
-      hopes.insert({size_add(micro_steps, least_update(choices_[r])), r, Known::little});
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes <= arena_bytes)
+      hopes.insert({size_add(micro_steps, least_update(choices_[c])), c, Known::little});
   std::optional<Candidate> best;
   size_t best_choice = 0;
   while (!hopes.empty()) {
-    const auto [least, r, known] = *hopes.begin();
+    const auto [least, c, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
-    if (best && least == best->picoseconds && r > best_choice) continue;
-    if (known == Known::little) hopes.insert({std::max(least, bound(choices_[r], choices_[r], arena_bytes)), r, Known::by_first_search});
-    if (known == Known::by_first_search) hopes.insert({std::max(least, search_of(r).bound(arena_bytes)), r, Known::by_own_search});
+    if (best && least == best->picoseconds && c > best_choice) continue;
+    if (known == Known::little) hopes.insert({std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, Known::by_first_search});
+    if (known == Known::by_first_search) hopes.insert({std::max(least, search_of(c).bound(arena_bytes)), c, Known::by_own_search});
     if (known != Known::by_own_search) continue;
     // Of equally fast answers that of the first offload choice counts.
-    std::optional<Candidate> found = search_of(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_choice) : UINT64_MAX);
+    std::optional<Candidate> found = search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
-    best_choice = r;
+    best_choice = c;
   }
   // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
   // the smallest plan may need less than was counted, and be faster than what the searches found.
@@ -192,38 +192,38 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   return best;
 }
 
-const Candidate& Space::smallest_of_own() {
+const Candidate& SearchSpace::smallest_of_own() {
   if (smallest_of_own_) return *smallest_of_own_;
   std::set<Hope> hopes;   // `least` is live bytes: at first those that are resident
-  for (size_t r = 0; r < choices_.size(); ++r)
-    if (choices_[r].host_bytes <= request_.host_bytes) hopes.insert({choices_[r].resident_bytes, r, Known::little});
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].host_bytes <= request_.host_bytes) hopes.insert({choices_[c].resident_bytes, c, Known::little});
   uint64_t least = UINT64_MAX;
   size_t choice = 0;
   while (!hopes.empty()) {
-    const auto [alive, r, known] = *hopes.begin();
+    const auto [alive, c, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (alive >= least) break;
     if (known != Known::by_own_search) {
-      hopes.insert({search_of(r).least_alive(), r, Known::by_own_search});
+      hopes.insert({search_of(c).least_alive(), c, Known::by_own_search});
       continue;
     }
-    const Candidate& found = search_of(r).leanest();
-    const uint64_t bytes = search_of(r).arena(found.decisions);
+    const Candidate& found = search_of(c).leanest();
+    const uint64_t bytes = search_of(c).arena(found.decisions);
     if (bytes >= least) continue;
     least = bytes;
-    choice = r;
+    choice = c;
   }
   smallest_of_own_ = *search_of(choice).smallest();
   return *smallest_of_own_;
 }
 
-uint64_t Space::arena(const Decisions& decisions) {
-  for (size_t r = 0; r < choices_.size(); ++r)
-    if (choices_[r].offload == decisions.offload) return search_of(r).arena(decisions);
+uint64_t SearchSpace::arena(const Decisions& decisions) {
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].offload == decisions.offload) return search_of(c).arena(decisions);
   return programs(decisions).arena_bytes;
 }
 
-Programs Space::programs(const Decisions& decisions) const {
+Programs SearchSpace::programs(const Decisions& decisions) const {
   return make_programs(graph_, decisions, request_.global_batch, request_.threads, device_.alignment);
 }
 

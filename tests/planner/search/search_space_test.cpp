@@ -1,5 +1,5 @@
 // The search against programs that are really built: the memory that it predicts, and all choices of small models.
-#include "planner/search/space.h"
+#include "planner/search/search_space.h"
 
 #include <algorithm>
 #include <set>
@@ -246,13 +246,13 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
 }
 
 // Most of what may be offloaded makes no smaller arena and no faster plan, which its bytes and its copies alone tell.
-TEST(Space, MakesOnlySearchesThatMayCount) {
+TEST(SearchSpace, MakesOnlySearchesThatMayCount) {
   std::string deep(wide_gpt2);
   deep.replace(deep.find("\"n_layer\": 3"), 12, "\"n_layer\": 16");
   const auto source = [&](const Numerics& n) { return build_model(config_of(deep), 32, n); };
   Request request = request_of(3, 0);
   request.host_bytes = size_limit;
-  Space space(source, {}, request, *find_device("h100"));
+  SearchSpace space(source, {}, request, *find_device("h100"));
   space.smallest();
   const int64_t searches = space.searches_made();
   EXPECT_LE(searches, 8);
@@ -263,7 +263,7 @@ TEST(Space, MakesOnlySearchesThatMayCount) {
 }
 
 // And nothing less does; nor is a plan of more memory slower.
-void expect_the_smallest_works(Space& space, uint64_t steps) {
+void expect_the_smallest_works(SearchSpace& space, uint64_t steps) {
   const uint64_t least = space.arena(space.smallest().decisions);
   const auto found = space.fastest(least);
   ASSERT_TRUE(found);
@@ -279,7 +279,7 @@ void expect_the_smallest_works(Space& space, uint64_t steps) {
   }
 }
 
-TEST(Space, TheSmallestBudgetWorks) {
+TEST(SearchSpace, TheSmallestBudgetWorks) {
   for (const std::string& config : {std::string(wide_gpt2), small_llama()})
     for (const char* device : {"cpu", "h100"})
       for (int64_t batch : {1, 3})
@@ -288,7 +288,7 @@ TEST(Space, TheSmallestBudgetWorks) {
           Request request = request_of(batch, find_device(device)->cuda ? 0 : 2);
           request.host_bytes = size_limit;
           request.recompute = recompute;
-          Space space(source, {}, request, *find_device(device));
+          SearchSpace space(source, {}, request, *find_device(device));
           SCOPED_TRACE(config + device + std::to_string(batch) + std::to_string(static_cast<int>(recompute)));
           expect_the_smallest_works(space, 20);
         }
@@ -296,7 +296,7 @@ TEST(Space, TheSmallestBudgetWorks) {
 
 // To keep all, or nothing, which a request may ask for by name, is among what the search chooses from, also beside adapters, whose narrow tensors
 // it keeps otherwise, and whose dropout it draws again.
-TEST(Space, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
+TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
   for (const double dropout : {0.0, 0.1})
     for (const std::string& config : {small_gpt2(), small_llama()})
       for (const char* device : {"cpu", "h100"}) {
@@ -310,10 +310,10 @@ TEST(Space, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
           Request all = request, nothing = request;
           all.recompute = Recompute::none;
           nothing.recompute = Recompute::full;
-          Space chosen(source, {}, request, *find_device(device)), keeping_all(source, {}, all, *find_device(device)), keeping_nothing(source, {}, nothing, *find_device(device));
-          const auto least = [](Space& space) { return space.arena(space.smallest().decisions); };
+          SearchSpace chosen(source, {}, request, *find_device(device)), keeping_all(source, {}, all, *find_device(device)), keeping_nothing(source, {}, nothing, *find_device(device));
+          const auto least = [](SearchSpace& space) { return space.arena(space.smallest().decisions); };
           EXPECT_LE(least(chosen), least(keeping_nothing));
-          for (Space* other : {&keeping_all, &keeping_nothing})
+          for (SearchSpace* other : {&keeping_all, &keeping_nothing})
             for (const uint64_t bytes : {least(*other), 2 * least(*other)}) {
               const auto found = chosen.fastest(bytes);
               EXPECT_LE(found->picoseconds, other->fastest(bytes)->picoseconds);
@@ -326,7 +326,7 @@ TEST(Space, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
 }
 
 // Blocks with adapters have so many choices that beside copies only the best of them are mixed.
-TEST(Space, OfManyChoicesTheSmallestBudgetWorksToo) {
+TEST(SearchSpace, OfManyChoicesTheSmallestBudgetWorksToo) {
   const SmallModel model{small_llama(), adapters_of_all()};
   const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };
   for (const char* device : {"cpu", "h100"}) {
@@ -344,17 +344,17 @@ TEST(Space, OfManyChoicesTheSmallestBudgetWorksToo) {
     EXPECT_LT(choices.best_of_kind(kind, 1).variants.size(), choices.of_kind(kind, 1).variants.size());
     EXPECT_EQ(&choices.best_of_kind(plain, 1), &choices.of_kind(plain, 1));
 
-    Space space(source, {}, request, *find_device(device));
+    SearchSpace space(source, {}, request, *find_device(device));
     SCOPED_TRACE(device);
     expect_the_smallest_works(space, 40);
   }
 }
 
-TEST(Space, LooserBudgetsAreFasterAndTighterOnesSmaller) {
+TEST(SearchSpace, LooserBudgetsAreFasterAndTighterOnesSmaller) {
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
     const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };
     const Request request = request_of(12);
-    Space space(source, {}, request, *find_device("cpu"));
+    SearchSpace space(source, {}, request, *find_device("cpu"));
     const uint64_t least = space.arena(space.smallest().decisions), most = space.arena(space.fastest(uint64_t{1} << 40)->decisions);
     EXPECT_FALSE(space.fastest(least - 1));
     uint64_t time = UINT64_MAX, peak = 0;

@@ -113,25 +113,25 @@ std::optional<Candidate> OffloadSearch::fastest_alive(uint64_t arena_bytes, uint
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
   // The most promising micro-batch first: by the time of its ops, and once that is the least of all by the relaxation.
-  struct Hope {
+  struct Node {
     uint64_t picoseconds;
     int64_t micro_batch;        // of equal times the largest first
     bool is_relaxed;
-    bool operator<(const Hope& other) const {
+    bool operator<(const Node& other) const {
       return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : micro_batch > other.micro_batch;
     }
   };
-  std::set<Hope> hopes;
-  for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), m, false});
-  while (!hopes.empty()) {
+  std::set<Node> open;
+  for (int64_t m : fitting(arena_bytes)) open.insert({ops(m), m, false});
+  while (!open.empty()) {
     check_in(1);
-    const Hope hope = *hopes.begin();
-    hopes.erase(hopes.begin());
-    const int64_t m = hope.micro_batch;
+    const Node node = *open.begin();
+    open.erase(open.begin());
+    const int64_t m = node.micro_batch;
     const uint64_t known = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
-    if (hope.picoseconds >= known) break;
-    if (!hope.is_relaxed) {
-      hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), m, true});
+    if (node.picoseconds >= known) break;
+    if (!node.is_relaxed) {
+      open.insert({std::max(node.picoseconds, relaxed(m, arena_bytes)), m, true});
       continue;
     }
     StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), known, ahead);

@@ -161,20 +161,20 @@ std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
   if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
-  std::set<Hope> hopes;   // `least` is picoseconds of a step
+  std::set<Node> open;   // `least` is picoseconds of a step
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes <= arena_bytes)
-      hopes.insert({size_add(micro_steps, least_update(choices_[c])), c, Known::little});
+      open.insert({size_add(micro_steps, least_update(choices_[c])), c, BoundFrom::sums});
   std::optional<Candidate> best;
   size_t best_choice = 0;
-  while (!hopes.empty()) {
-    const auto [least, c, known] = *hopes.begin();
-    hopes.erase(hopes.begin());
+  while (!open.empty()) {
+    const auto [least, c, from] = *open.begin();
+    open.erase(open.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && c > best_choice) continue;
-    if (known == Known::little) hopes.insert({std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, Known::by_first_search});
-    if (known == Known::by_first_search) hopes.insert({std::max(least, search_of(c).bound(arena_bytes)), c, Known::by_own_search});
-    if (known != Known::by_own_search) continue;
+    if (from == BoundFrom::sums) open.insert({std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, BoundFrom::first_search});
+    if (from == BoundFrom::first_search) open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
+    if (from != BoundFrom::own_search) continue;
     // Of equally fast answers that of the first offload choice counts.
     std::optional<Candidate> found = search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;
@@ -194,17 +194,17 @@ std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
 
 const Candidate& SearchSpace::smallest_of_own() {
   if (smallest_of_own_) return *smallest_of_own_;
-  std::set<Hope> hopes;   // `least` is live bytes: at first those that are resident
+  std::set<Node> open;   // `least` is live bytes: at first those that are resident
   for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].host_bytes <= request_.host_bytes) hopes.insert({choices_[c].resident_bytes, c, Known::little});
+    if (choices_[c].host_bytes <= request_.host_bytes) open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
   uint64_t least = UINT64_MAX;
   size_t choice = 0;
-  while (!hopes.empty()) {
-    const auto [alive, c, known] = *hopes.begin();
-    hopes.erase(hopes.begin());
-    if (alive >= least) break;
-    if (known != Known::by_own_search) {
-      hopes.insert({search_of(c).least_alive(), c, Known::by_own_search});
+  while (!open.empty()) {
+    const auto [live_bytes, c, from] = *open.begin();
+    open.erase(open.begin());
+    if (live_bytes >= least) break;
+    if (from != BoundFrom::own_search) {
+      open.insert({search_of(c).least_alive(), c, BoundFrom::own_search});
       continue;
     }
     const Candidate& found = search_of(c).leanest();

@@ -61,12 +61,12 @@ class SearchSpace {
   OffloadSearch& search_of(size_t choice);
   // The least time, or the fewest bytes, that a offload choice may reach, as far as that is known. The hope with the least is looked into
   // first, so that no search is made that cannot win; of equal hopes the first offload choice's comes first.
-  enum class Known { little, by_first_search, by_own_search };
-  struct Hope {
+  enum class BoundFrom { sums, first_search, own_search };
+  struct Node {
     uint64_t least;
     size_t choice;
-    Known known;
-    auto operator<=>(const Hope&) const = default;
+    BoundFrom from;
+    auto operator<=>(const Node&) const = default;
   };
   uint64_t least_update(const OffloadChoice& choice);     // a lower bound of the update's picoseconds
   // A lower bound of the time of plans that copy at least what `lower` copies, and save at most what `upper` saves.

@@ -258,14 +258,14 @@ class Solver {
     return list;
   }
 
-  // Whether a label can still beat the best known choice: 0 if so; else how many more segments on the variant it takes for that, or `hopeless`.
-  static constexpr int64_t hopeless = INT64_MAX;
+  // Whether a label can still beat the best known choice: 0 if so; else how many more segments on the variant it takes for that, or `cannot_win`.
+  static constexpr int64_t cannot_win = INT64_MAX;
   static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
     int64_t most = 0;
     for (const Excess& e : excesses) {
       const Wide excess = e.of(kept, picoseconds);
       if (excess < 0) continue;
-      if (left == 0 || e.gain <= 0 || excess / e.gain >= left) return hopeless;
+      if (left == 0 || e.gain <= 0 || excess / e.gain >= left) return cannot_win;
       most = std::max(most, static_cast<int64_t>(excess / e.gain) + 1);
     }
     return most;
@@ -288,7 +288,7 @@ class Solver {
     uint64_t picoseconds;
     int parent;              // the label of the front
     int64_t count;           // of those segments
-    int64_t hopeful_from;    // with fewer segments placed it cannot beat the best known choice (`wait`)
+    int64_t may_win_from;    // with fewer segments placed it cannot beat the best known choice (`wait`)
   };
 
   // The labels that none, one, two, ... segments on variant `v` lead to, as long as they fit and may be worth it; by segments
@@ -334,12 +334,12 @@ class Solver {
       const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), behind = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
         if (rest_ && chain.picoseconds + with(chain.kept) >= to_beat) continue;   // nor do those that it leads to
-        if (n >= chain.hopeful_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
+        if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
           // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
           const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
-          if (more == hopeless) continue;
-          chain.hopeful_from = n + more;
+          if (more == cannot_win) continue;
+          chain.may_win_from = n + more;
           if (more == 0 && chain.kept <= room_behind) {
             if (next.size() >= most_labels_) {
               cut_off_ = true;
@@ -351,7 +351,7 @@ class Solver {
         }
         // One more, on top of all before it.
         if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
-        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.hopeful_from});
+        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.may_win_from});
       }
     }
     return next;

@@ -78,7 +78,7 @@ Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& run
   std::vector<int64_t>& tiles = result.decisions.tile_rows;
   if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
   result.picoseconds = result.bound_picoseconds = choice.picoseconds;
-  result.live_bytes = alive(choices(m), choice.peak);
+  result.live_bytes = live_bytes_of(choices(m), choice.peak);
   return result;
 }
 
@@ -108,7 +108,7 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   return least;
 }
 
-std::optional<Candidate> OffloadSearch::fastest_alive(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
+std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
   struct Found { int64_t micro_batch; StackChoice choice; };
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
@@ -162,21 +162,21 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t k
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first point: whatever fits needs this long
   uint64_t first = 0, ahead = 0;   // twice as far as it has come
-  while (auto point = fastest_alive(limit, known, ahead)) {
+  while (auto point = fastest_with_live_bytes(limit, known, ahead)) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
       // That with the fewest bytes, which a tighter budget gets, may be no point.
-      if (offload_.any() && leanest().picoseconds < point->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) point = leanest();
+      if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds && sizes_.within(with_fewest_live_bytes().decisions, arena_bytes)) point = with_fewest_live_bytes();
       point->bound_picoseconds = std::min(*bound, point->picoseconds);
       return point;
     }
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
   }
-  // What smallest() has beside the leanest is a point, which was tried here, but for those that need less than is counted alive (SearchSpace::fastest).
+  // What smallest() has beside the with_fewest_live_bytes is a point, which was tried here, but for those that need less than is counted alive (SearchSpace::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
-  Candidate last = offload_.any() ? leanest() : *smallest();
+  Candidate last = offload_.any() ? with_fewest_live_bytes() : *smallest();
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
@@ -184,11 +184,11 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t k
 
 std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
   if (!has_within(arena_bytes)) return std::nullopt;
-  Candidate best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
+  Candidate best = sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
   uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
-    std::optional<Candidate> point = fastest_alive(limit, known);
+    std::optional<Candidate> point = fastest_with_live_bytes(limit, known);
     if (point && !sizes_.within(point->decisions, arena_bytes)) {
       high = point->live_bytes - 1;
       continue;
@@ -201,38 +201,38 @@ std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, 
   return best;
 }
 
-uint64_t OffloadSearch::least_alive(int64_t m) {
-  const auto [entry, is_new] = least_alive_.try_emplace(m, 0);
-  if (is_new) entry->second = alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind)));
+uint64_t OffloadSearch::fewest_live_bytes(int64_t m) {
+  const auto [entry, is_new] = fewest_live_bytes_.try_emplace(m, 0);
+  if (is_new) entry->second = live_bytes_of(choices(m), least_peak(runs(m, &SegmentChoices::of_kind)));
   return entry->second;
 }
 
-uint64_t OffloadSearch::least_alive() {
-  return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more
+uint64_t OffloadSearch::fewest_live_bytes() {
+  return micro_batches_.empty() ? UINT64_MAX : fewest_live_bytes(micro_batches_[0]);   // more samples need more
 }
 
-const Candidate& OffloadSearch::leanest() {
-  if (leanest_) return *leanest_;
+const Candidate& OffloadSearch::with_fewest_live_bytes() {
+  if (fewest_) return *fewest_;
   for (int64_t m : micro_batches_) {
-    if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
+    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;   // more samples need more
     const std::vector<SegmentRun>& best = choices(m).stack.runs();
-    const bool is_best = alive(choices(m), least_peak(best)) == least_alive(m);
+    const bool is_best = live_bytes_of(choices(m), least_peak(best)) == fewest_live_bytes(m);
     const std::vector<SegmentRun> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
     Candidate c = candidate(m, all, stw::smallest(all));
-    if (!leanest_ || sizes_.within(c.decisions, arena(leanest_->decisions) - 1)) leanest_ = std::move(c);
+    if (!fewest_ || sizes_.within(c.decisions, arena(fewest_->decisions) - 1)) fewest_ = std::move(c);
   }
-  return *leanest_;
+  return *fewest_;
 }
 
 const std::optional<Candidate>& OffloadSearch::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
-  smallest_ = leanest();
+  smallest_ = with_fewest_live_bytes();
   // Where its layout has a gap, a point with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
   uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
   if (low > high) return smallest_;
   auto improves = [&](uint64_t limit) {
-    std::optional<Candidate> point = fastest_alive(limit);
+    std::optional<Candidate> point = fastest_with_live_bytes(limit);
     if (!point || !sizes_.within(point->decisions, arena(smallest_->decisions) - 1)) return false;
     high = point->live_bytes - 1;
     smallest_ = std::move(*point);

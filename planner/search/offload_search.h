@@ -5,7 +5,7 @@
 // layout undercuts. All points form one staircase, the same for every budget. The answer to a budget is the fastest point whose
 // laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan; where something is
 // offloaded and blocks differ from their neighbours, by less than the tolerance of stack.h. Where a segment has many variants and
-// copies run beside it, points are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (leanest)
+// copies run beside it, points are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (with_fewest_live_bytes)
 // is made of all of them.
 #pragma once
 #include <algorithm>
@@ -53,16 +53,16 @@ class OffloadSearch {
   uint64_t bound(uint64_t arena_bytes);
   // A point: the fastest plan with at most so many live bytes, of equally fast plans the one with the fewest.
   // `ahead`: points that take up to so much more time will be asked for next.
-  std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
+  std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
   // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
-  // Whether the plan of smallest() fits. leanest() is asked first: it costs less, and is mostly enough to tell.
-  bool has_within(uint64_t arena_bytes) { return sizes_.within(leanest().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
+  // Whether the plan of smallest() fits. with_fewest_live_bytes() is asked first: it costs less, and is mostly enough to tell.
+  bool has_within(uint64_t arena_bytes) { return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
   // Each micro-batch has a plan with the fewest live bytes, by all variants; of these plans the one with the smallest arena.
   // Not to be asked for where no micro-batch fits into the host memory.
-  const Candidate& leanest();
+  const Candidate& with_fewest_live_bytes();
   // The fewest live bytes of any plan; UINT64_MAX where there is no plan.
-  uint64_t least_alive();
+  uint64_t fewest_live_bytes();
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions) { return sizes_.of(decisions); }
   Programs programs(const Decisions& decisions) const;
@@ -70,7 +70,7 @@ class OffloadSearch {
   // A lower bound of the time of plans of this micro-batch within the bytes, by the linear relaxation: ops(micro_batch) or more.
   uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t ops(int64_t micro_batch) const { return size_add(context_.pricing.micro_steps(micro_batch, 1, context_.request.global_batch), update_); }
-  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return least_alive(micro_batch) <= arena_bytes; }
+  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return fewest_live_bytes(micro_batch) <= arena_bytes; }
   // The context's micro-batches of which some plan's live bytes fit, by size.
   std::vector<int64_t> fitting(uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
@@ -82,11 +82,11 @@ class OffloadSearch {
     int64_t fixed_bytes;       // beside all that is chosen: persistent tensors and what a sample brings
   };
   // Bytes that are alive in a plan whose segments have this peak.
-  uint64_t alive(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
+  uint64_t live_bytes_of(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
   Choices& choices(int64_t micro_batch);
   std::vector<SegmentRun> runs(int64_t micro_batch, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
-  uint64_t least_alive(int64_t micro_batch);
+  uint64_t fewest_live_bytes(int64_t micro_batch);
   // The fastest point of at most `high` live bytes whose arena fits, of the points that halving tries.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
@@ -99,10 +99,10 @@ class OffloadSearch {
   std::vector<std::pair<size_t, int64_t>> runs_;   // kinds of segments but the head, and how many follow each other
   std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
   std::map<int64_t, Choices> choices_;
-  std::map<int64_t, uint64_t> least_alive_;
+  std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;
   bool knows_smallest_ = false;
-  std::optional<Candidate> leanest_, smallest_;
+  std::optional<Candidate> fewest_, smallest_;
 };
 
 // Bytes of the block inputs that lie in host memory.

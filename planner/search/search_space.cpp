@@ -204,10 +204,10 @@ const Candidate& SearchSpace::smallest_of_own() {
     open.erase(open.begin());
     if (live_bytes >= least) break;
     if (from != BoundFrom::own_search) {
-      open.insert({search_of(c).least_alive(), c, BoundFrom::own_search});
+      open.insert({search_of(c).fewest_live_bytes(), c, BoundFrom::own_search});
       continue;
     }
-    const Candidate& found = search_of(c).leanest();
+    const Candidate& found = search_of(c).with_fewest_live_bytes();
     const uint64_t bytes = search_of(c).arena(found.decisions);
     if (bytes >= least) continue;
     least = bytes;

@@ -102,11 +102,11 @@ StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t 
 
 int64_t least_peak(const std::vector<SegmentRun>& runs) {
   // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
-  int64_t low = INT64_MIN / 4, high = leanest(runs, INT64_MAX / 4).choice->peak;
+  int64_t low = INT64_MIN / 4, high = least_kept(runs, INT64_MAX / 4).choice->peak;
   while (low < high) {
-    const Lean lean = leanest(runs, low + (high - low) / 2);
-    if (lean.choice) high = lean.choice->peak;
-    else low = lean.above;
+    const LeastKept least = least_kept(runs, low + (high - low) / 2);
+    if (least.choice) high = least.choice->peak;
+    else low = least.next_peak;
   }
   return high;
 }
@@ -114,7 +114,7 @@ int64_t least_peak(const std::vector<SegmentRun>& runs) {
 StackChoice smallest(const std::vector<SegmentRun>& runs) {
   const int64_t peak = least_peak(runs);
   StackAnswer fast = choose(runs, peak);
-  return fast.choice ? *fast.choice : *leanest(runs, peak).choice;
+  return fast.choice ? *fast.choice : *least_kept(runs, peak).choice;
 }
 
 }  // namespace stw

@@ -64,9 +64,9 @@ StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> par
   return c;
 }
 
-Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit) {
+LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit) {
   std::vector<Parts> parts(runs.size());
-  int64_t before = 0, above = INT64_MAX;
+  int64_t before = 0, next_peak = INT64_MAX;
   for (size_t i = 0; i < runs.size(); ++i) {
     const SegmentRun& run = runs[i];
     const size_t n = static_cast<size_t>(run.count);
@@ -78,7 +78,7 @@ Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit) {
       for (size_t placed = 1; placed <= n; ++placed) {
         if (least[placed - 1] == INT64_MAX) continue;
         if (least[placed - 1] > limit - run.variants[v].peak) {
-          above = std::min(above, least[placed - 1] + run.variants[v].peak);
+          next_peak = std::min(next_peak, least[placed - 1] + run.variants[v].peak);
           continue;
         }
         const int64_t kept = least[placed - 1] + run.variants[v].kept;
@@ -86,7 +86,7 @@ Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit) {
         least[placed] = kept;
         taken[v][placed] = taken[v][placed - 1] + 1;
       }
-    if (least[n] == INT64_MAX) return {{}, above};
+    if (least[n] == INT64_MAX) return {{}, next_peak};
     before = least[n];
     size_t placed = n;
     for (size_t v = run.variants.size(); v-- > 0 && placed > 0;) {
@@ -113,9 +113,9 @@ class Solver {
     set_room();
     make_incumbent();
     if (!incumbent_) {
-      const Lean lean = leanest(runs_, limit_);
-      if (!lean.choice) return {};
-      consider(lean.choice->parts);
+      const LeastKept least = least_kept(runs_, limit_);
+      if (!least.choice) return {};
+      consider(least.choice->parts);
     }
     for (size_t beam : beams) {
       beam_ = beam;

@@ -15,12 +15,12 @@ using Parts = std::vector<StackChoice::Part>;
 StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> parts);
 
 // The choice that keeps the least under a limit: every run's segments one variant after the other. Where there is none, the least of the
-// peaks that were above the limit: below it nothing changes.
-struct Lean {
+// peaks that were next_peak the limit: below it nothing changes.
+struct LeastKept {
   std::optional<StackChoice> choice;
-  int64_t above = INT64_MAX;
+  int64_t next_peak = INT64_MAX;
 };
-Lean leanest(const std::vector<SegmentRun>& runs, int64_t limit);
+LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
 
 // `known`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
 // need not be found where to find it takes long; the bound then tells of it.

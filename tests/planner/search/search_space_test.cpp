@@ -209,8 +209,8 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
     SegmentChoices segments(g, request, pricing);
     OffloadSearch search({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *search.smallest();
-    if (smallest.live_bytes != least) {   // only where a gap of the layout makes the leaner one the larger one
-      EXPECT_GE(search.arena(search.fastest_alive(least)->decisions), search.arena(smallest.decisions)) << seed;
+    if (smallest.live_bytes != least) {   // only where a gap of the layout makes the one with fewer live bytes the larger one
+      EXPECT_GE(search.arena(search.fastest_with_live_bytes(least)->decisions), search.arena(smallest.decisions)) << seed;
     }
     for (int step = -1; step <= 4; ++step) {
       const uint64_t limit = step < 0 ? least - 1 : least + (most - least) / 4 * static_cast<uint64_t>(step);
@@ -219,7 +219,7 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
         if (p.live_bytes <= limit) best = std::min(best, p.picoseconds);
       for (const Point& p : points)
         if (p.live_bytes <= limit && p.picoseconds == best) peak = std::min(peak, p.live_bytes);
-      const auto point = search.fastest_alive(limit);
+      const auto point = search.fastest_with_live_bytes(limit);
       ASSERT_EQ(point.has_value(), best != UINT64_MAX) << seed;
       if (!point) {
         EXPECT_FALSE(search.fastest(limit));

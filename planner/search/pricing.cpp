@@ -76,19 +76,19 @@ uint64_t Pricing::program(const Program& program, bool overlap) const {
 }
 
 std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved) const {
-  std::set<int> there, again;   // ops whose outputs are at hand, ops that run again
+  std::set<int> saved_ops, recomputed;   // ops whose outputs are at hand, ops that run again
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-    if (saved >> bit & 1) there.insert(segment.saveable[bit]);
+    if (saved >> bit & 1) saved_ops.insert(segment.saveable[bit]);
   auto need = [&](auto&& self, int tensor) -> void {
     if (tensor < 0) return;
     const int p = graph_.producer[static_cast<size_t>(tensor)];
     if (p < segment.first_op || p >= segment.first_op + segment.op_count || tensor == segment.output) return;
-    if (there.count(p) || !again.insert(p).second) return;
+    if (saved_ops.count(p) || !recomputed.insert(p).second) return;
     for (int t : graph_.ops[static_cast<size_t>(p)].inputs) self(self, t);
   };
   for (int i = 0; i < segment.gradient_op_count; ++i)
     for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs) need(need, t);
-  return {again.begin(), again.end()};
+  return {recomputed.begin(), recomputed.end()};
 }
 
 TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const {

@@ -50,9 +50,9 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
   std::sort(micro_batches_.begin(), micro_batches_.end());
   list_choices();
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
-  bare_request_ = request;
-  bare_request_->recompute = Recompute::full;
-  bare_ = std::make_unique<SearchSpace>(source, numerics, *bare_request_, device, effort);
+  full_recompute_request_ = request;
+  full_recompute_request_->recompute = Recompute::full;
+  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort);
 }
 
 void SearchSpace::list_choices() {
@@ -136,29 +136,29 @@ uint64_t SearchSpace::bound(const OffloadChoice& lower, const OffloadChoice& upp
 }
 
 std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
-  std::optional<Candidate> own = fastest_of_own(arena_bytes);
-  if (!bare_) return own;
-  const std::optional<Candidate> bare = bare_->fastest(arena_bytes);
-  if (!own || !bare) return own ? own : bare;
-  const uint64_t bound = std::min(own->bound_picoseconds, bare->bound_picoseconds);
-  if (bare->picoseconds < own->picoseconds) own = bare;
-  own->bound_picoseconds = bound;
-  return own;
+  std::optional<Candidate> chosen = fastest_without_full_recompute(arena_bytes);
+  if (!full_recompute_) return chosen;
+  const std::optional<Candidate> full = full_recompute_->fastest(arena_bytes);
+  if (!chosen || !full) return chosen ? chosen : full;
+  const uint64_t bound = std::min(chosen->bound_picoseconds, full->bound_picoseconds);
+  if (full->picoseconds < chosen->picoseconds) chosen = full;
+  chosen->bound_picoseconds = bound;
+  return chosen;
 }
 
 const Candidate& SearchSpace::smallest() {
   if (smallest_) return *smallest_;
-  smallest_ = smallest_of_own();
-  if (bare_ && bare_->arena(bare_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = bare_->smallest();
+  smallest_ = smallest_without_full_recompute();
+  if (full_recompute_ && full_recompute_->arena(full_recompute_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = full_recompute_->smallest();
   return *smallest_;
 }
 
-std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
+std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
   // said to be needed is then never done with less.
   if (choices_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
-  if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
+  if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
   std::set<Node> open;   // `least` is picoseconds of a step
@@ -183,7 +183,7 @@ std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
   }
   // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
   // the smallest plan may need less than was counted, and be faster than what the searches found.
-  const Candidate& least = smallest_of_own();
+  const Candidate& least = smallest_without_full_recompute();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
   best->bound_picoseconds = best->picoseconds;
@@ -192,8 +192,8 @@ std::optional<Candidate> SearchSpace::fastest_of_own(uint64_t arena_bytes) {
   return best;
 }
 
-const Candidate& SearchSpace::smallest_of_own() {
-  if (smallest_of_own_) return *smallest_of_own_;
+const Candidate& SearchSpace::smallest_without_full_recompute() {
+  if (smallest_without_full_recompute_) return *smallest_without_full_recompute_;
   std::set<Node> open;   // `least` is live bytes: at first those that are resident
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].host_bytes <= request_.host_bytes) open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
@@ -213,8 +213,8 @@ const Candidate& SearchSpace::smallest_of_own() {
     least = bytes;
     choice = c;
   }
-  smallest_of_own_ = *search_of(choice).smallest();
-  return *smallest_of_own_;
+  smallest_without_full_recompute_ = *search_of(choice).smallest();
+  return *smallest_without_full_recompute_;
 }
 
 uint64_t SearchSpace::arena(const Decisions& decisions) {

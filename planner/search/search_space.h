@@ -10,7 +10,7 @@
 // least what the lower offload choice copies, and saves at most the states of the next offload choice and everything else that can be offloaded.
 //
 // Beside adapters, blocks keep the adapters' narrow tensors whatever else they recompute (tie_choices). Plans whose blocks keep
-// nothing at all are then a search space of their own (bare_). They need fewer bytes, and count in every answer.
+// nothing at all are then a search space of their own (full_recompute_). They need fewer bytes, and count in every answer.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -55,9 +55,9 @@ class SearchSpace {
   };
   void list_choices();
   void measure(OffloadChoice& choice) const;
-  // As fastest() and smallest(), without the plans of bare_.
-  std::optional<Candidate> fastest_of_own(uint64_t arena_bytes);
-  const Candidate& smallest_of_own();
+  // As fastest() and smallest(), without the plans of full_recompute_.
+  std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes);
+  const Candidate& smallest_without_full_recompute();
   OffloadSearch& search_of(size_t choice);
   // The least time, or the fewest bytes, that a offload choice may reach, as far as that is known. The hope with the least is looked into
   // first, so that no search is made that cannot win; of equal hopes the first offload choice's comes first.
@@ -84,9 +84,9 @@ class SearchSpace {
   std::vector<OffloadChoice> choices_;                    // the first one offloads nothing
   struct Cell { size_t lower; OffloadChoice upper; };   // the plans between two offload choices; `lower`: in choices_
   std::vector<Cell> cells_;
-  std::optional<Candidate> smallest_of_own_, smallest_;
-  std::optional<Request> bare_request_;
-  std::unique_ptr<SearchSpace> bare_;                // the plans whose blocks keep nothing; null: they are among the own ones
+  std::optional<Candidate> smallest_without_full_recompute_, smallest_;
+  std::optional<Request> full_recompute_request_;
+  std::unique_ptr<SearchSpace> full_recompute_;                // the plans whose blocks keep nothing; null: they are among the own ones
 };
 
 }  // namespace stw

@@ -4,14 +4,14 @@
 
 namespace stw {
 
-static constexpr size_t most_beside_copies = 32;   // variants that are kept of a kind with copies
+static constexpr size_t most_variants_with_copies = 32;   // variants that are kept of a kind with copies
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
   Place p{pricing_.classes()[s]};
   for (Offloaded what : {Offloaded::gradients, Offloaded::weights, Offloaded::inputs})
-    p.away = 2 * p.away + (segment.kind == SegmentKind::block && segment.block < arena.offload[what]);
-  p.away = 2 * p.away + (segment.output >= 0 && arena.on_host(segment.output));
+    p.on_host = 2 * p.on_host + (segment.kind == SegmentKind::block && segment.block < arena.offload[what]);
+  p.on_host = 2 * p.on_host + (segment.output >= 0 && arena.on_host(segment.output));
   return p;
 }
 
@@ -20,12 +20,12 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   // Neighbours count where they copy while this one computes.
   if (arena->offload.overlap) {
     const Place before = s > 0 ? place(*arena, s - 1) : Place{}, after = place(*arena, s + 1);
-    if (before.away) key[1] = before;
-    if (after.away) key[2] = after;
+    if (before.on_host) key[1] = before;
+    if (after.on_host) key[2] = after;
     key[0].overlaps = true;
   }
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
-  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.away != 0; });
+  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.on_host != 0; });
   if (!is_new) return entry->second;
   const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
   if (is_new_place) {
@@ -44,9 +44,9 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   // One first micro-step, whole ones after it, and a short one.
   const int64_t batch = request_.global_batch, rest = batch % m;
   const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
-  run.variants = p.profile->at(m, pricing_, p.beside, !p.offloads);
+  run.variants = p.profile->at(m, pricing_, p.copies, !p.offloads);
   auto add = [&](int64_t samples, uint64_t steps) {
-    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.beside);
+    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.copies);
     for (size_t v = 0; v < more.size(); ++v)
       run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
   };
@@ -58,7 +58,7 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
 
 const SegmentRun& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
   const SegmentRun& all = of_kind(kind, m);
-  if (!profiles_[kind].has_copies || all.variants.size() <= most_beside_copies) return all;
+  if (!profiles_[kind].has_copies || all.variants.size() <= most_variants_with_copies) return all;
   const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
   if (is_new) thin(entry->second = all);
   return entry->second;

@@ -19,7 +19,7 @@ class SegmentChoices {
   size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
   // The variants of one segment of that kind, normalised; picoseconds are those of a whole step.
   const SegmentRun& of_kind(size_t kind, int64_t micro_batch);
-  // The same; but of a kind with many variants, beside which something is copied, only the best ones (thin). What is offloaded is
+  // The same; but of a kind with many variants, copies which something is copied, only the best ones (thin). What is offloaded is
   // tried in steps anyway, and mixtures of all variants for each of these steps would take minutes in deep models.
   const SegmentRun& best_of_kind(size_t kind, int64_t micro_batch);
   // The head's variants, numbers of loss chunks; picoseconds are those of all micro-steps of a step without recompute.
@@ -28,8 +28,8 @@ class SegmentChoices {
  private:
   struct Place {
     int segment_class = -1;
-    unsigned away = 0;       // a bit each: whether its gradients, its weights, its input, its output lie in host memory
-    bool overlaps = false;   // copies run beside ops, so that the segment's own are emitted in another order
+    unsigned on_host = 0;       // a bit each: whether its gradients, its weights, its input, its output lie in host memory
+    bool overlaps = false;   // copies run copies ops, so that the segment's own are emitted in another order
     auto operator<=>(const Place&) const = default;
   };
   Place place(const Arena& arena, size_t segment) const;
@@ -40,9 +40,9 @@ class SegmentChoices {
   std::map<std::array<Place, 3>, size_t> kinds_;   // itself and its two neighbours
   struct Profile {
     std::shared_ptr<const SegmentProfile> profile;
-    NeighbourCopies beside;
+    NeighbourCopies copies;
     bool offloads;                                 // whether anything at all lies in host memory
-    bool has_copies;                               // whether a micro-step copies something of the segment, or beside it
+    bool has_copies;                               // whether a micro-step copies something of the segment, or copies it
     std::map<int64_t, SegmentRun> at, best;           // by micro-batch
   };
   std::vector<Profile> profiles_;

@@ -93,7 +93,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
-  std::vector<int> others;   // inputs that the segment may read beside its own; they are alive all through, and counted by the search
+  std::vector<int> others;   // inputs that the segment may read copies its own; they are alive all through, and counted by the search
   for (int t : graph_.body_inputs())
     if (t != graph_.inputs[Input::tokens]) others.push_back(t);
   for (int t : others) e.input(t);
@@ -126,10 +126,10 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   };
   std::map<int, std::pair<int, int>> workspace_of;   // buffer -> op and ops of its instruction
   for (const Instruction& i : p.instructions) {
-    const bool again = i.phase == Phase::recompute && !is_transfer(i.kind);
+    const bool is_recomputed = i.phase == Phase::recompute && !is_transfer(i.kind);
     if (is_transfer(i.kind)) t.transfers.push_back(i.op);
     const bool whole = part_of(i) == Rows::all;
-    for (int k = 0; k < i.ops && again && (whole || i.rows == last_rows); ++k)
+    for (int k = 0; k < i.ops && is_recomputed && (whole || i.rows == last_rows); ++k)
       (whole ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
   }
@@ -146,8 +146,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const auto op = workspace_of.find(b);
     const bool is_workspace = op != workspace_of.end();
     const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? part_of(p.instructions[static_cast<size_t>(buffer.first)]) : Rows::all;
-    const auto [what, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
-    Life life{size_index({is_workspace, what, ops, part}), buffer.first, buffer.last};
+    const auto [tensor_or_op, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
+    Life life{size_index({is_workspace, tensor_or_op, ops, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
     // The output stays for the next segment's backward pass, unless that segment has none, or stores the output and lets it go.
     const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
@@ -157,27 +157,27 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   return t;
 }
 
-SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const {
+SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const {
   const Segment& s = graph_.segments[segment_];
   Stage stage;
   stage.ops = pricing.ops(s.first_op, s.op_count, samples);
-  for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  for (int t : copies.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
   if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
   return stage;
 }
 
-SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const {
+SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   Stage stage;
   stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
-  for (int t : beside.backward_fetches)
+  for (int t : copies.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
       stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
-  for (int t : beside.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
+  for (int t : copies.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
   return stage;
 }
 
-std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
+std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   std::vector<uint64_t> prices, fused_prices;
   for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
@@ -186,8 +186,8 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   }
   std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
   const bool overlap = arena_.offload.overlap;
-  const Stage forward = overlap ? forward_stage(pricing, samples, beside) : Stage{};
-  const Stage backward = overlap ? backward_stage(pricing, samples, beside, accumulate) : Stage{};
+  const Stage forward = overlap ? forward_stage(pricing, samples, copies) : Stage{};
+  const Stage backward = overlap ? backward_stage(pricing, samples, copies, accumulate) : Stage{};
   std::vector<uint64_t> list;
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
@@ -213,7 +213,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   return list;
 }
 
-std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = rows_in_tiles(graph_, s);
   const uint64_t alignment = arena_.alignment;
@@ -223,9 +223,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     std::vector<int64_t> sizes;
     for (const Size& size : sizes_) {
       const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
-      uint64_t bytes = size.is_workspace ? 0 : n == 0 || n == samples * rows ? graph_.at(size.what).bytes(samples) : size_mul(graph_.at(size.what).row_bytes(), static_cast<uint64_t>(n));
-      for (int op = size.what; op < size.what + size.ops; ++op)
-        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent_of(graph_, graph_.op(size.what), samples, n, threads_)));
+      uint64_t bytes = size.is_workspace ? 0 : n == 0 || n == samples * rows ? graph_.at(size.tensor_or_op).bytes(samples) : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
+      for (int op = size.tensor_or_op; op < size.tensor_or_op + size.ops; ++op)
+        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
       sizes.push_back(aligned(bytes, alignment));
     }
     return sizes;
@@ -238,11 +238,11 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   };
   // Bytes of inputs that the loss alone needs: they are gone when this segment's backward pass begins.
   const int64_t targets = bytes_of(graph_.loss_inputs());
-  const int64_t beside_forward = bytes_of(beside.forward_fetches);
-  const int64_t beside_backward = bytes_of(beside.backward_fetches) + bytes_of(beside.backward_stores);
+  const int64_t copied_forward = bytes_of(copies.forward_fetches);
+  const int64_t copied_backward = bytes_of(copies.backward_fetches) + bytes_of(copies.backward_stores);
   // Bytes of the input where an earlier segment keeps it. Tokens are not counted: they stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
-  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, beside, accumulate);
+  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, copies, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
   for (const auto& [trace, tile_rows] : options(samples)) {
@@ -269,8 +269,8 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     for (int i = 0; i < t.instructions; ++i) {
       live += change[static_cast<size_t>(i)];
       // What a pass fetches and this save-set does not read is gone by the time that the neighbours' copies begin.
-      const int64_t copies = i >= t.backward_ops ? beside_backward : i >= t.forward_ops && i < t.backward ? beside_forward : 0;
-      v.peak = std::max(v.peak, live + copies);
+      const int64_t copied = i >= t.backward_ops ? copied_backward : i >= t.forward_ops && i < t.backward ? copied_forward : 0;
+      v.peak = std::max(v.peak, live + copied);
     }
     variants.push_back(v);
   }

@@ -28,7 +28,7 @@ struct Variant {
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
 
-// Where copies run beside the ops: the tensors of the neighbouring segments that are copied while a segment computes. Traces of
+// Where copies run copies the ops: the tensors of the neighbouring segments that are copied while a segment computes. Traces of
 // the segment do not depend on these copies.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
@@ -40,16 +40,16 @@ class SegmentProfile {
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
   // The variants at a micro-batch. `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the
   // time of the ops. `accumulate`: not the first micro-step of its step; bytes are the same in all of them.
-  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
+  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
   // The picoseconds alone: those that the variants of `micro_batch`, in the same order, take for a micro-step of `samples`.
-  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
+  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
   // What a buffer's bytes follow from: a tensor, or an op whose scratch memory it is, with all rows or with those of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
-    int what, ops;   // `ops`: as of an instruction, whose scratch memory is that of all of them
+    int tensor_or_op, ops;   // `ops`: as of an instruction, whose scratch memory is that of all of them
     Rows rows;
     auto operator<=>(const Size&) const = default;
   };
@@ -59,9 +59,9 @@ class SegmentProfile {
     int tiles = 1;                     // 3 stands for 3 and more
     std::vector<Life> lives;           // of all buffers but the input's
     std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
-    struct Again { int op; bool is_fused; };   // counted from the segment's first op; whether the one before it does it
-    std::vector<Again> recomputed;       // ops that run again over all rows
-    std::vector<Again> recomputed_tiles; // ops that run again tile by tile
+    struct RecomputedOp { int op; bool is_fused; };   // counted from the segment's first op; whether the one before it does it
+    std::vector<RecomputedOp> recomputed;       // ops that run again over all rows
+    std::vector<RecomputedOp> recomputed_tiles; // ops that run again tile by tile
     std::vector<int> transfers;        // ops: fetches and stores among the segment's own
     int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
     int forward_ops = 0, backward_ops = 0;   // of the passes, behind their fetches, which run while neighbours compute
@@ -71,14 +71,14 @@ class SegmentProfile {
   // The variants of a micro-batch.
   struct Option { const Trace* trace; int64_t tile_rows; };
   std::vector<Option> options(int64_t micro_batch) const;
-  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run beside them.
+  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run copies them.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
     // What the stage takes beyond its ops, where it also recomputes for so long.
     uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
   };
-  Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const;
-  Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const;
+  Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const;
+  Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies, bool accumulate) const;
   int size_index(const Size& size);
 
   const Graph& graph_;

@@ -128,13 +128,13 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
     const Node node = *open.begin();
     open.erase(open.begin());
     const int64_t m = node.micro_batch;
-    const uint64_t known = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
-    if (node.picoseconds >= known) break;
+    const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
+    if (node.picoseconds >= below) break;
     if (!node.is_relaxed) {
       open.insert({std::max(node.picoseconds, relaxed(m, arena_bytes)), m, true});
       continue;
     }
-    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), known, ahead);
+    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), below, ahead);
     bound = std::min(bound, answer.bound_picoseconds);
     if (!answer.choice) continue;
     if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
@@ -157,12 +157,12 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
   return answer;
 }
 
-std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t known) {
+std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t to_beat) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first point: whatever fits needs this long
   uint64_t first = 0, ahead = 0;   // twice as far as it has come
-  while (auto point = fastest_with_live_bytes(limit, known, ahead)) {
+  while (auto point = fastest_with_live_bytes(limit, to_beat, ahead)) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
@@ -172,23 +172,23 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t k
       return point;
     }
     limit = point->live_bytes - 1;
-    if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
+    if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
   }
   // What smallest() has beside the with_fewest_live_bytes is a point, which was tried here, but for those that need less than is counted alive (SearchSpace::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
   Candidate last = offload_.any() ? with_fewest_live_bytes() : *smallest();
-  if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
+  if (last.picoseconds >= to_beat || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
 }
 
-std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
+std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat) {
   if (!has_within(arena_bytes)) return std::nullopt;
   Candidate best = sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
   uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
-    std::optional<Candidate> point = fastest_with_live_bytes(limit, known);
+    std::optional<Candidate> point = fastest_with_live_bytes(limit, to_beat);
     if (point && !sizes_.within(point->decisions, arena_bytes)) {
       high = point->live_bytes - 1;
       continue;
@@ -196,7 +196,7 @@ std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, 
     low = limit + 1;
     if (point && point->picoseconds < best.picoseconds) best = std::move(*point);
   }
-  if (best.picoseconds >= known) return std::nullopt;
+  if (best.picoseconds >= to_beat) return std::nullopt;
   best.bound_picoseconds = bound;
   return best;
 }

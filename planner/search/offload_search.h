@@ -47,13 +47,13 @@ class OffloadSearch {
  public:
   OffloadSearch(const SearchContext& context, const Offload& offload);
 
-  // The fastest plan whose arena takes at most this many bytes; nothing where no plan fits or is faster than `known`.
-  std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
+  // The fastest plan whose arena takes at most this many bytes; nothing where no plan fits or is faster than `to_beat`.
+  std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
   // A lower bound of the time of every plan within the bytes, in picoseconds; UINT64_MAX where no plan fits.
   uint64_t bound(uint64_t arena_bytes);
   // A point: the fastest plan with at most so many live bytes, of equally fast plans the one with the fewest.
   // `ahead`: points that take up to so much more time will be asked for next.
-  std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
+  std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX, uint64_t ahead = 0);
   // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
   // Whether the plan of smallest() fits. with_fewest_live_bytes() is asked first: it costs less, and is mostly enough to tell.
@@ -88,7 +88,7 @@ class OffloadSearch {
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t fewest_live_bytes(int64_t micro_batch);
   // The fastest point of at most `high` live bytes whose arena fits, of the points that halving tries.
-  std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
+  std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 
   SearchContext context_;

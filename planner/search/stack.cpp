@@ -60,33 +60,34 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
 }  // namespace
 
 StackChoices::StackChoices(std::vector<SegmentRun> runs, double tolerance, size_t most_labels)
-    : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), known_(runs_.back().variants.size()) {
+    : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), last_answers_(runs_.back().variants.size()) {
   assert(runs_.back().count == 1);
 }
 
-StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead) {
-  Known& k = known_[variant];
-  if (limit <= k.limit) {
-    if (k.choice && k.choice->peak <= limit) return k.picoseconds < known ? StackAnswer{k.choice, k.picoseconds, 0} : StackAnswer{{}, k.picoseconds, 0};
-    if (k.picoseconds >= known) return {{}, k.picoseconds, 0};
+StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t to_beat, uint64_t ahead) {
+  LastAnswer& last = last_answers_[variant];
+  if (limit <= last.limit) {
+    if (last.choice && last.choice->peak <= limit)
+      return last.picoseconds < to_beat ? StackAnswer{last.choice, last.picoseconds, 0} : StackAnswer{{}, last.picoseconds, 0};
+    if (last.picoseconds >= to_beat) return {{}, last.picoseconds, 0};
   }
   one_.back().variants = {runs_.back().variants[variant]};
   sum_up(one_.back());
-  const uint64_t wanted = known > UINT64_MAX - ahead ? UINT64_MAX : known + ahead;
+  const uint64_t wanted = to_beat > UINT64_MAX - ahead ? UINT64_MAX : to_beat + ahead;
   StackAnswer answer = solve(one_, limit, most_labels_, wanted, tolerance_);
   if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
   const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
-  k = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
-  if (answer.choice && answer.choice->picoseconds >= known) return {std::nullopt, answer.bound_picoseconds, answer.labels};
+  last = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
+  if (answer.choice && answer.choice->picoseconds >= to_beat) return {std::nullopt, answer.bound_picoseconds, answer.labels};
   return answer;
 }
 
-StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead) {
+StackAnswer StackChoices::fastest(int64_t limit, uint64_t to_beat, uint64_t ahead) {
   StackAnswer best;
   for (const auto& [least, v] : by_bound(runs_, limit)) {
-    const uint64_t to_beat = best.choice ? best.choice->picoseconds : known;
-    if (least >= to_beat) break;
-    StackAnswer answer = fastest_of(v, limit, to_beat, ahead);
+    const uint64_t below = best.choice ? best.choice->picoseconds : to_beat;
+    if (least >= below) break;
+    StackAnswer answer = fastest_of(v, limit, below, ahead);
     best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
     best.labels += answer.labels;
     if (answer.choice) best.choice = std::move(answer.choice);
@@ -96,8 +97,8 @@ StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead)
 
 uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
-StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t known, size_t most_labels) {
-  return StackChoices(runs, 0, most_labels).fastest(limit, known);
+StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t to_beat, size_t most_labels) {
+  return StackChoices(runs, 0, most_labels).fastest(limit, to_beat);
 }
 
 int64_t least_peak(const std::vector<SegmentRun>& runs) {

@@ -40,28 +40,28 @@ class StackChoices {
   // then tells by how much. So it does of what is faster by no more than the share `tolerance`, and was not looked for because that takes long.
   explicit StackChoices(std::vector<SegmentRun> runs, double tolerance = 0, size_t most_labels = 1000000);
 
-  // A fastest choice whose peak is at most `limit`, if it takes less than `known`. Where later calls will ask for choices of a little more time, up
+  // A fastest choice whose peak is at most `limit`, if it takes less than `to_beat`. Where later calls will ask for choices of a little more time, up
   // to `ahead` is looked for now, at the price of one search for all of them.
-  StackAnswer fastest(int64_t limit, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
+  StackAnswer fastest(int64_t limit, uint64_t to_beat = UINT64_MAX, uint64_t ahead = 0);
   const std::vector<SegmentRun>& runs() const { return runs_; }
 
  private:
   // What is known of a variant of the last run.
-  struct Known {
+  struct LastAnswer {
     int64_t limit = INT64_MIN;            // within it, and so within less,
     uint64_t picoseconds = 0;             // no choice takes less,
     std::optional<StackChoice> choice;    // and this one takes that
   };
-  StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead);
+  StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t to_beat, uint64_t ahead);
 
   std::vector<SegmentRun> runs_, one_;       // `one_`: with one variant of the last run
   double tolerance_;
   size_t most_labels_;
-  std::vector<Known> known_;
+  std::vector<LastAnswer> last_answers_;
 };
 
 // The same for one limit.
-StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t known = UINT64_MAX,
+StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t to_beat = UINT64_MAX,
                    size_t most_labels = 1000000);
 
 // No choice within the limit is faster: the linear relaxation.

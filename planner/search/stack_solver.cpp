@@ -103,13 +103,13 @@ namespace {
 
 class Solver {
  public:
-  Solver(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance)
-      : runs_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known), tolerance_(tolerance) {
+  Solver(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance)
+      : runs_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), to_beat_(to_beat), tolerance_(tolerance) {
     set_multipliers();
   }
 
   StackAnswer solve() {
-    if (relaxed() >= known_) return {};
+    if (relaxed() >= to_beat_) return {};
     set_room();
     make_incumbent();
     if (!incumbent_) {
@@ -125,11 +125,11 @@ class Solver {
       if (tolerance_ > 0 && runs_.size() >= many_runs && !rest_ && (rest_ = RestTimes::make(runs_, limit_))) {
         follow_rest();
         slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));
-        if (least_by_rest() >= known()) break;
+        if (least_by_rest() >= time_to_beat()) break;
       }
     }
-    StackAnswer answer{incumbent_, std::min({incumbent_->picoseconds, known_, cut_off_ ? std::max(relaxed(), least_by_rest()) : std::max(known(), least_by_rest())}), made_};
-    if (incumbent_->picoseconds >= known_) answer.choice.reset();
+    StackAnswer answer{incumbent_, std::min({incumbent_->picoseconds, to_beat_, cut_off_ ? std::max(relaxed(), least_by_rest()) : std::max(time_to_beat(), least_by_rest())}), made_};
+    if (incumbent_->picoseconds >= to_beat_) answer.choice.reset();
     return answer;
   }
 
@@ -231,8 +231,8 @@ class Solver {
     }
   }
 
-  uint64_t known() const {
-    const uint64_t least = incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_;
+  uint64_t time_to_beat() const {
+    const uint64_t least = incumbent_ ? std::min(to_beat_, incumbent_->picoseconds) : to_beat_;
     return least > slack_ ? least - slack_ : 0;
   }
 
@@ -248,11 +248,11 @@ class Solver {
   };
   std::vector<Excess> excesses(size_t v) const {
     std::vector<Excess> list;
-    if (known() == UINT64_MAX) return list;
+    if (time_to_beat() == UINT64_MAX) return list;
     const std::vector<Variant>& variants = runs_[current_].variants;
     for (const Multiplier& m : multipliers_) {
       const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;   // unused behind the last variant: none is left there
-      const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(known());
+      const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(time_to_beat());
       list.push_back({m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
     }
     return list;
@@ -312,7 +312,7 @@ class Solver {
     };
     const bool is_last = v + 1 == runs_[current_].variants.size();   // of which all that are left must be
     std::vector<Excess> excess = excesses(v);
-    const uint64_t to_beat = known();
+    const uint64_t below = time_to_beat();
     std::vector<Label> next;
     next.reserve(front.size() + front.size() / 4);
     longer_.clear();
@@ -329,18 +329,18 @@ class Solver {
         if (here_.empty() || chain.picoseconds < here_.back().picoseconds) here_.push_back(chain);
       }
       longer_.clear();
-      const int64_t left = segments - n, room_behind = room_[current_][v + 1][static_cast<size_t>(n)];
+      const int64_t left = segments - n, room_after = room_[current_][v + 1][static_cast<size_t>(n)];
       for (Excess& e : excess) e.set(left);
-      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), behind = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
+      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
-        if (rest_ && chain.picoseconds + with(chain.kept) >= to_beat) continue;   // nor do those that it leads to
-        if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
+        if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;   // nor do those that it leads to
+        if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + without(chain.kept) < below)) {
           // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
           const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
           if (more == cannot_win) continue;
           chain.may_win_from = n + more;
-          if (more == 0 && chain.kept <= room_behind) {
+          if (more == 0 && chain.kept <= room_after) {
             if (next.size() >= most_labels_) {
               cut_off_ = true;
               return next;
@@ -456,7 +456,7 @@ class Solver {
   const std::vector<SegmentRun>& runs_;
   int64_t limit_, capacity_;
   size_t most_labels_;
-  uint64_t known_;
+  uint64_t to_beat_;
   double tolerance_;
   uint64_t slack_ = 0;   // picoseconds: what is faster by no more than that is not looked for
   std::optional<RestTimes> rest_;
@@ -471,8 +471,8 @@ class Solver {
 
 }  // namespace
 
-StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance) {
-  return Solver(runs, limit, most_labels, known, tolerance).solve();
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance) {
+  return Solver(runs, limit, most_labels, to_beat, tolerance).solve();
 }
 
 }  // namespace stw

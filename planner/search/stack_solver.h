@@ -22,8 +22,8 @@ struct LeastKept {
 };
 LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
 
-// `known`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
+// `to_beat`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
 // need not be found where to find it takes long; the bound then tells of it.
-StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance);
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance);
 
 }  // namespace stw

@@ -52,7 +52,8 @@ Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload,
       if (graph.at(t).kind == kind && graph.at(t).tied_to < 0) place(t);
   }
   arena.gradients_begin = end;
-  for (const ParameterGradient& g : graph.gradients)   // but those that updates inside the backward pass use up
+  // Without those that updates inside the backward pass consume.
+  for (const ParameterGradient& g : graph.gradients)
     if (graph.at(g.gradient).kind == Kind::gradient) place(g.gradient);
   arena.gradients_end = end;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)

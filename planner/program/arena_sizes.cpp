@@ -20,7 +20,7 @@ std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
     return [this, &decisions, samples, accumulate] { return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate); };
   };
   std::vector<Part> list{{&ends[0], micro(decisions.micro_batch, false)}};
-  // Where no gradients are offloaded, the next micro-steps have the layout of the first.
+  // Without offloaded gradients, all later micro-steps have the layout of the first.
   if (!graph_.fuses_updates() && decisions.offload[Offloaded::gradients] > 0) list.push_back({&ends[1], micro(decisions.micro_batch, true)});
   if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0) list.push_back({&ends[2], micro(rest, true)});
   list.push_back({&ends[3], [&] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
@@ -59,7 +59,8 @@ uint64_t ArenaSizes::of(const Decisions& decisions) {
   uint64_t bytes = arena_->gradients_end;
   for (const Part& part : parts(decisions)) {
     if (within(part, bytes)) continue;
-    // A program that ends above was laid out as low as it gets, unless its live bytes alone said that it ends there.
+    // A program that ends above was laid out as low as possible, unless its live bytes alone showed that it
+    // ends above.
     if (part.end->least != part.end->most) within(part, part.end->least);
     bytes = part.end->most;
   }

@@ -1,5 +1,6 @@
-// Bytes of the arenas of plans that offload the same, as `make_programs` has them, without all of its work: a program is laid out
-// only where the answer depends on it, and those that no decision changes at most once for all plans.
+// Bytes of the arenas of plans that offload the same tensors. The results equal those of `make_programs`,
+// with less work. A program is laid out only if the answer depends on it. Programs that no decision changes
+// are laid out at most once for all plans.
 #pragma once
 #include <array>
 #include <functional>
@@ -15,18 +16,19 @@ class ArenaSizes {
  public:
   ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch, int threads);
 
-  // Bytes of a plan's arena, laid out.
+  // Bytes of a plan's arena after layout.
   uint64_t of(const Decisions& decisions);
-  // Whether that arena takes at most so many bytes: programs are laid out until one of them ends above.
+  // Whether a plan's arena takes at most this many bytes. Lays out programs until one of them ends above.
   bool within(const Decisions& decisions, uint64_t bytes);
-  // How many programs were laid out so far.
+  // Number of layouts made so far.
   int64_t layouts() const { return layouts_; }
 
  private:
-  // Where a program ends, as far as that is known; both are the same once it was laid out as low as it gets.
+  // Bounds of the end of a program's memory. Both are equal once the program has been laid out as low as
+  // possible.
   struct End { uint64_t least = 0, most = UINT64_MAX; };
   struct Part { End* end; std::function<Program()> build; };
-  // All programs of a plan; those that will probably end highest come first.
+  // All programs of a plan. The ones that probably end highest come first.
   std::vector<Part> parts(const Decisions& decisions);
   bool within(const Part& part, uint64_t bytes);
 

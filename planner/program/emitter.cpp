@@ -18,7 +18,7 @@ Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t sa
   program_.buffers.reserve(program_.instructions.capacity() * 2);
 }
 
-// Where the slice begins in a tensor that lies in the arena as a whole.
+// Byte at which the slice begins in a tensor that lies in the arena as a whole.
 uint64_t Emitter::part_begin(int tensor) const {
   return elements_ > 0 && !graph_.at(tensor).per_sample ? graph_.at(tensor).part_bytes(first_element_) : 0;
 }
@@ -30,7 +30,7 @@ std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate)
   if (is_transfer(op.kind)) return list;
   for (size_t k = 0; k < op.inputs.size(); ++k)
     if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from) list.push_back(op.inputs[k]);
-  // What the op adds to, or changes.
+  // Tensors that the op adds to or changes.
   if (accumulate || phase == Phase::update)
     for (int t : op.outputs)
       if (on_host(t) && !graph_.at(t).per_sample) list.push_back(t);
@@ -102,7 +102,7 @@ Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t e
     return {v, false, offset};
   }
   const bool part = !holds_part(tensor) && rows.part;
-  // A part of a tensor that is being filled chunk by chunk continues the same value.
+  // A later chunk of a tensor that is filled chunk by chunk goes into the same buffer.
   if (!(part && rows.begin > 0)) new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
   const int v = value_[static_cast<size_t>(tensor)];
   program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
@@ -119,7 +119,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   for (int n = 0; n < (is_fused ? count : 1); ++n)
     for (int t : host_operands(first + n, phase, accumulate))
       if (!has(t)) fetch(t, phase);
-  // In registers, from the first op to the next.
+  // The output that the first op passes to the next one in registers.
   const int passed_on = is_fused && !keeps && reads(graph_.op(first + 1), op.outputs[0]) ? op.outputs[0] : -1;
   Instruction i{};
   i.kind = op.kind;
@@ -136,7 +136,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;
-  uint64_t bytes = 0;   // of scratch memory
+  uint64_t bytes = 0;   // scratch memory
   for (int n = 0; n < count; ++n) {
     const Op& one = graph_.op(first + n);
     const OpRow& row = op_row(one.kind);
@@ -184,7 +184,8 @@ void Emitter::merge_in_place() {
   auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])]; };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
-    // How often all of its ops name a buffer. A norm's gradient and that of a bias read the addend together.
+    // Number of times that the instruction's ops name a buffer. A norm's gradient and a bias's gradient read
+    // the addend together.
     const auto uses_of = [&](int of) {
       int uses = 0;
       for (int k = 0; k < whole.ops; ++k) {
@@ -209,15 +210,16 @@ void Emitter::merge_in_place() {
         Buffer &from = buffer(in), &to = buffer(out);
         if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes) continue;
         if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
-        if (uses_of(source) > 1) continue;   // read twice, or made by an op before this one
+        if (uses_of(source) > 1) continue;   // read twice, or computed by an earlier op of this instruction
         from.last = to.last;
-        if (to.owner == Class::saved_activations) from.owner = to.owner;   // what it holds next is kept for backward
+        // Its next contents are kept for the backward pass.
+        if (to.owner == Class::saved_activations) from.owner = to.owner;
         root[static_cast<size_t>(out.buffer)] = source;
         break;
       }
     }
   }
-  // Buffers that were merged away leave the list.
+  // Removes the buffers that were merged away.
   std::vector<int> place(root.size(), -1);
   std::vector<Buffer> kept;
   for (size_t b = 0; b < root.size(); ++b) {

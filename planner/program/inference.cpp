@@ -24,7 +24,7 @@ int add_cache(Graph& graph, const char* name, int64_t features) {
 }  // namespace
 
 void add_inference(Graph& graph) {
-  // Nothing is dropped: who reads a dropout's output reads its input.
+  // No dropout here: an op that reads a dropout's output reads its input instead.
   std::vector<int> stands_for(graph.tensors.size());
   std::iota(stands_for.begin(), stands_for.end(), 0);
   for (const Op& op : graph.ops) {
@@ -36,19 +36,19 @@ void add_inference(Graph& graph) {
     copy.attributes.dropout = 0;
     for (int& t : copy.inputs)
       if (t >= 0) t = stands_for[static_cast<size_t>(t)];
-    // What a row's logits say is right is counted before the loss, whose op may be given their place.
+    // Hits are counted before the loss, because the loss may overwrite the logits.
     if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
       graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
     if (copy.kind == OpKind::value_loss && graph.counts_hits())
       graph.evaluate_ops.push_back({OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
-    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned of it
+    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned
     graph.evaluate_ops.push_back(std::move(copy));
   }
   if (!graph.tells_logits()) return;
-  // What follows the logits is the loss's.
+  // The ops after the logits belong to the loss.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
-    if (!graph.generates) {   // its logits are those of whole samples
+    if (!graph.generates) {   // such a model computes the logits of whole samples
       graph.generate_ops.push_back(std::move(copy));
       continue;
     }

@@ -16,7 +16,7 @@ Placement place(const std::vector<Interval>& intervals, uint64_t enough) {
 }
 
 void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
-  // Caches come first, in the same order in every program that shares them, and lie below everything else.
+  // Caches come first, below everything else, and in the same order in every program that shares them.
   uint64_t base = program.base;
   std::vector<bool> is_cache(program.buffers.size());
   for (int c : program.caches) {

@@ -1,4 +1,4 @@
-// Where a program's buffers lie.
+// Places the buffers of a program.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,17 +9,19 @@
 namespace stw {
 
 struct Placement {
-  std::vector<uint64_t> offsets;   // as the intervals are numbered
+  std::vector<uint64_t> offsets;   // in the order of the intervals
   uint64_t height = 0;             // largest offset + size
-  uint64_t bound = 0;              // largest sum of sizes alive at once: no placement is lower
+  uint64_t bound = 0;              // largest sum of sizes alive at once; no placement is lower
 };
 
-// The best packing that a few milliseconds find: a number of decisions, not a clock, so it is deterministic. Sizes are
-// multiples of the alignment already. Where one of at most `enough` bytes is found at once it may not be the best; whether there is one
-// of so many bytes does not depend on `enough`.
+// The best packing that a few milliseconds find. The search is limited by a number of decisions, not by a
+// clock, so it is deterministic. Sizes must be multiples of the alignment. If a packing of at most `enough`
+// bytes is found at once, the search ends, although a better one may exist. Whether a packing of some number
+// of bytes is found does not depend on `enough`.
 Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 
-// Sets the offsets of a program's buffers and its end; as `place`, with `enough` counted from the start of the arena.
+// Sets the offsets of a program's buffers, and its end. As `place`; `enough` is counted from the start of the
+// arena.
 void lay_out(Program& program, uint64_t alignment, uint64_t enough = 0);
 
 }  // namespace stw

@@ -125,7 +125,8 @@ void MicroBuilder::head(const std::vector<Tile>& chunks) {
     emitter_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
     emitter_.emit(last, Phase::backward);
   } else {
-    // What a token weighs is known when all of its pair have been seen. Logits of all rows are still there then.
+    // The weight of a token is known after all tokens of its pair. One chunk still has the logits of all rows
+    // then; several chunks compute theirs again.
     emitter_.emit_chunks({logits, loss}, chunks, Phase::backward, accumulate_);
     emitter_.emit(last, Phase::backward);
     for (const Tile& chunk : chunks) {
@@ -156,9 +157,10 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index), waiting = may_wait_for_slope(graph_, index);
       if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(apart = waiting, 1);
       if (index != apart) emit(index, run);
-      i += index == apart ? 1 : run;   // what follows a gradient comes after what reads the parameter, at its place
+      // The ops that follow a gradient come after the ops that read the parameter.
+      i += index == apart ? 1 : run;
     }
-    // The input is kept up to here, whatever is frozen and saved: what the search counts with.
+    // The input is kept up to here, whatever is frozen or saved. The search counts with that.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));
     for (int done = first; done < i; ++done) after_gradients(done);
   }
@@ -170,12 +172,13 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
   }
 }
 
-// What the part reads from outside is there with all rows; what the part makes is made again of one tile after the other. The
-// part's last op does not run again: the residual that it adds to its product may be made later.
+// Tensors from outside of the part exist with all rows. The part's own tensors are computed again, one tile
+// after the other. The part's last op does not run again, because the residual that it adds to its product
+// may be computed later.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
   auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
-  std::vector<bool> again(graph_.tensors.size());   // what is made of every tile
+  std::vector<bool> again(graph_.tensors.size());   // tensors that are computed again for every tile
   for (int index = first; index < end; ++index)
     for (int t : graph_.op(index).inputs)
       if (t >= 0) again[static_cast<size_t>(t)] = is_remade(t);
@@ -203,7 +206,7 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
   emitter_.set_tiled(part.inner_gradients, false);
 }
 
-// The tensors that must be there before a run of gradient ops begins.
+// The tensors that must exist before a run of gradient ops begins.
 std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
   std::vector<int> list;
   const auto add = [&](int op) { list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end()); };
@@ -221,7 +224,7 @@ void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Til
   emitter_.emit_fused(first, op + 1 - first, Phase::recompute, is_read_in_backward(first), false, tile.begin, tile.rows);
 }
 
-// Where an op runs again inside of the kernel of the one before it, that one: its output is not there either.
+// The op before, if `op` runs inside that op's kernel and its output does not exist either. Otherwise `op`.
 int MicroBuilder::first_to_recompute(int op) const {
   return graph_.op(op).fused && !emitter_.has(graph_.op(op - 1).outputs[0]) ? op - 1 : op;
 }
@@ -242,7 +245,7 @@ void MicroBuilder::after_gradients(int gradient_op) {
   }
 }
 
-// Just in time: an op runs again right before the first one that needs its output.
+// Runs ops again just before the first op that needs their output.
 void MicroBuilder::recompute(int tensor) {
   if (tensor < 0 || emitter_.has(tensor) || emitter_.on_host(tensor)) return;
   const int op = graph_.producer[static_cast<size_t>(tensor)];

@@ -1,9 +1,11 @@
-// Emits the parts of a micro-step, segment by segment: a whole program is made of them (program.cpp), and the memory of
-// a segment is measured on them alone (segment_profile.cpp), so that both are the same instructions.
+// Emits the parts of a micro-step, segment by segment. A whole program is made of these parts (program.cpp),
+// and the memory of a segment is measured on them alone (segment_profile.cpp). So both have the same
+// instructions.
 //
-// What a segment reads of host memory is fetched by the ops that need it. Where copies run beside the ops, each forward
-// and each backward pass of a segment is a stage: what it reads was fetched in the stage before, what it leaves for host
-// memory is stored in the stage after. A block's input is stored while its own forward pass runs.
+// An op fetches the tensors that it needs from host memory. If copies run while ops compute, each forward and
+// each backward pass of a segment is a stage. The tensors that it reads are fetched in the stage before, and
+// the tensors that go to host memory are stored in the stage after. A block's input is stored while the
+// block's own forward pass runs.
 #pragma once
 #include "planner/program/emitter.h"
 #include "planner/graph/feed_forward.h"
@@ -18,15 +20,16 @@ class MicroBuilder {
 
   void micro_step(const Decisions& decisions);
 
-  // What is not in `saved`, a set of Segment::saveable, is gone at the end, but for the segment's output. `tiles`: of the
-  // feed-forward part, which then keeps nothing; one: all rows at once.
+  // Emits the forward pass of a segment. At its end only the tensors in `saved`, a set of Segment::saveable,
+  // and the segment's output remain. `tiles`: those of the feed-forward part, which then keeps nothing. One
+  // tile: all rows at once.
   void forward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
-  // The loss's forward is part of its backward; the token losses are summed when all chunks are through.
+  // The loss's forward pass is part of its backward pass. The token losses are summed after all chunks.
   void head(const std::vector<Tile>& chunks);
   void backward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
 
   void fetch(const std::vector<int>& tensors, Phase phase);
-  // Gradients that wait to be stored: by the stage that follows.
+  // Gradients that the next stage stores.
   void store_pending();
   const std::vector<int>& pending() const { return pending_; }
 
@@ -37,7 +40,7 @@ class MicroBuilder {
   int first_to_recompute(int op) const;
   std::vector<int> inputs_of_run(int first, int run) const;
   bool is_read_in_backward(int op) const;
-  // What a gradient op leaves for host memory, and the updates that follow it.
+  // Handles the gradients that a gradient op sends to host memory, and the updates that follow it.
   void after_gradients(int gradient_op);
 
   const Graph& graph_;
@@ -46,8 +49,8 @@ class MicroBuilder {
   std::vector<int> pending_;
 };
 
-// What the forward or backward pass of a segment reads of host memory, whatever its save-set, and without its input in the
-// forward pass, which was never away; and what it writes.
+// Tensors in host memory that the forward or backward pass of a segment reads with any save-set, and those
+// that it writes. The forward pass does not fetch the segment's input: it is still on the device.
 std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase, bool accumulate);
 std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t segment);
 

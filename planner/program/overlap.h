@@ -1,5 +1,6 @@
-// How long a program takes on a device whose copies to and from host memory run beside its ops: of every stage the longest
-// of its ops, its fetches and its stores, which go in both directions at once.
+// The time of a program on a device that copies to and from host memory while ops compute. Each stage takes
+// as long as the longest of its ops, its fetches and its stores. Fetches and stores run at the same time, in
+// opposite directions.
 #pragma once
 #include <functional>
 

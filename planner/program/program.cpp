@@ -14,14 +14,14 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
   for (; one.op < instruction.op + k; ++one.op) {
     one.first_operand += one.inputs + one.outputs;
     const Op& next = graph.op(one.op + 1);
-    if (!next.fused) continue;   // those of a kind have as many operands
+    if (!next.fused) continue;   // joined ops of one kind have equally many operands
     one.kind = next.kind;
     one.inputs = static_cast<int>(next.inputs.size()), one.outputs = static_cast<int>(next.outputs.size());
   }
   return one;
 }
 
-// What a fused op adds to the ops before it in its run, from `first` on.
+// The cost that a fused op adds to that of the ops before it in its run, from `first` on.
 static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
   const Op& fused = graph.op(op);
   Cost cost = op_row(fused.kind).cost(graph, fused, extent);
@@ -30,7 +30,8 @@ static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& e
     for (int t : graph.op(before).outputs)
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
         cost.bytes -= operand_bytes(graph, t, extent);   // it is not read again
-        if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);   // nor was it stored
+        // Nor was it stored.
+        if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);
       }
   return cost;
 }
@@ -82,7 +83,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
   Emitter e(graph, arena, threads, samples);
   e.inputs();
   MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions);
-  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));   // alive all through, whatever is frozen
+  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));   // always alive, whatever is frozen
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;
@@ -91,7 +92,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads) {
   Emitter e(graph, arena, threads, decisions.micro_batch);
   e.inputs();
-  // The last ops are the head's: logits, what is counted and lost of them, and the sum.
+  // The last ops belong to the head: logits, hits and losses, and their sum.
   const int first = graph.first_evaluate_op(), sum = graph.first_generate_op() - 1, head = sum - static_cast<int>(graph.loss_ops());
   for (int i = first; i < head;) {
     const auto segment = static_cast<size_t>(graph.op(i).segment);

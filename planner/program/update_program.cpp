@@ -1,5 +1,5 @@
-// The program of the update. Where parameters or their states lie in host memory, it goes through them slice by slice;
-// where copies run beside the ops, the next slice is fetched before this one is computed.
+// The program of the update. If parameters or their states lie in host memory, it processes them slice by
+// slice. If copies run while ops compute, the next slice is fetched before the current one is computed.
 #include <algorithm>
 
 #include "planner/program/emitter.h"
@@ -9,12 +9,12 @@ namespace stw {
 
 namespace {
 
-constexpr int64_t most_slices = 4096;   // of a tensor, whatever its size
+constexpr int64_t most_slices = 4096;   // most slices of a tensor, whatever its size
 
 struct Piece {
   UpdateRun run;
-  int64_t sum = -1;                          // square_sum: the element of the sums that the first of them fills
-  int64_t first_element = 0, elements = 0;   // of a parameter: 0 elements is all
+  int64_t sum = -1;   // for square_sum: the element of the sums that the first op fills
+  int64_t first_element = 0, elements = 0;   // part of the parameter; 0 elements: all
 };
 
 std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
@@ -45,13 +45,13 @@ struct Window { int tensor, buffer; };
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  std::vector<bool> is_elsewhere(graph.update_ops.size());   // inside the backward pass, or before it
+  std::vector<bool> is_elsewhere(graph.update_ops.size());   // inside the backward pass, or before the update
   auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
   if (graph.fuses_updates()) mark(graph.begin_update);
   std::vector<UpdateRun> runs;
-  bool joins = false;   // whether the last run may go on
+  bool joins = false;   // whether the next op may join the last run
   for (size_t i = 0; i < graph.update_ops.size(); ++i) {
     if (is_elsewhere[i]) continue;
     const Op& op = graph.update_ops[i];
@@ -80,7 +80,7 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     return windows;
   };
   const bool overlap = arena.offload.overlap;
-  // Of the piece that was computed last: what it changed of host memory.
+  // The piece that was computed last, and the windows of host memory that it changed.
   struct Changed { Piece piece; std::vector<Window> windows; } changed;
   auto store = [&] {
     e.set_slice(changed.piece.first_element, changed.piece.elements);

@@ -18,7 +18,7 @@ std::string name_of(const Graph& graph, const Buffer& b) {
   return b.tensor < 0 ? "scratch memory" : graph.at(b.tensor).name;
 }
 
-// Sweeps time; the buffers that are alive are kept by offset, so that a new one only meets its neighbours.
+// Sweeps over time. The live buffers are kept by offset, so a new one is compared with its neighbours only.
 Status check_overlap(const Graph& graph, const Program& program) {
   std::vector<int> by_start(program.buffers.size());
   for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = static_cast<int>(i);
@@ -45,13 +45,14 @@ Status check_overlap(const Graph& graph, const Program& program) {
   return ok();
 }
 
-// Follows the tensors that lie in host memory: which buffers hold what of them, and what has to be stored yet.
+// Follows the tensors that lie in host memory: the parts of them that buffers hold, and the parts that must
+// still be stored.
 class HostReplay {
  public:
   HostReplay(const Graph& graph, const Arena& arena, const Program& program)
       : graph_(graph), arena_(arena), program_(program), holds_(program.buffers.size()) {}
 
-  Status step(const Instruction& i) {   // of one op
+  Status step(const Instruction& i) {   // one op
     const Op& op = graph_.op(i.op);
     const bool copies = is_transfer(i.kind);
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
@@ -59,17 +60,17 @@ class HostReplay {
       const int tensor = is_output ? op.outputs[static_cast<size_t>(k - i.inputs)] : op.inputs[static_cast<size_t>(k)];
       const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
       if (o.buffer < 0 || o.persistent) continue;
-      const bool is_away = arena_.on_host(tensor);
-      if (copies && !is_away) return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
+      const bool is_on_host = arena_.on_host(tensor);
+      if (copies && !is_on_host) return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
       const Part part{tensor, i.first_element, i.elements};
       Part& holds = holds_[static_cast<size_t>(o.buffer)];
-      if (is_away && graph_.at(tensor).per_sample) {   // what a block keeps of its input
+      if (is_on_host && graph_.at(tensor).per_sample) {   // a block's saved input
         if (i.kind == OpKind::store) stored_.insert(tensor);
         if (i.kind == OpKind::fetch && !stored_.count(tensor)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
-      } else if (is_away && i.kind == OpKind::fetch) {
+      } else if (is_on_host && i.kind == OpKind::fetch) {
         if (changed_.count(part)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
         holds = part;
-      } else if (is_away) {
+      } else if (is_on_host) {
         const bool changes = is_output, reads = !changes || i.accumulate || i.phase == Phase::update;
         if (reads && holds != part) return wrong(program_, graph_.at(tensor).name + " is used before it was fetched");
         holds = part;
@@ -95,18 +96,18 @@ class HostReplay {
   const Graph& graph_;
   const Arena& arena_;
   const Program& program_;
-  std::vector<Part> holds_;   // of every buffer
+  std::vector<Part> holds_;   // by buffer
   std::set<Part> changed_;
   std::set<int> stored_;
 };
 
-// The copies that a stage begins with run beside its ops, fetches and stores beside each other: none of them may touch what
-// another of the stage changes.
+// The copies of a stage run at the same time as its ops, and fetches at the same time as stores. None of them
+// may touch memory that another instruction of the stage changes.
 Status check_stages(const Graph& graph, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   auto operand = [&](const Instruction& i, int k) -> const Operand& { return program.operands[static_cast<size_t>(i.first_operand + k)]; };
   auto copied = [&](const Instruction& i) { return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0]; };
-  auto together = [](const Instruction& a, const Instruction& b) {   // of one tensor
+  auto together = [](const Instruction& a, const Instruction& b) {   // for parts of one tensor
     return a.elements == 0 || b.elements == 0 || (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
   };
   for (const auto& [first, ops, end] : stages_of(program)) {
@@ -133,13 +134,15 @@ Status check_stages(const Graph& graph, const Program& program) {
         if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
-    for (size_t k = ops; k < end && in_stages(program); ++k)   // what such a copy costs is counted as if it ran beside the ops
+    // Such a copy's time is counted as if it ran at the same time as the ops.
+    for (size_t k = ops; k < end && in_stages(program); ++k)
       if (is_transfer(list[k].kind)) return wrong(program, graph.at(copied(list[k])).name + " is copied among the ops of a stage");
   }
   return ok();
 }
 
-// What the instructions of a program read is there, and what they write has its place.
+// Checks that the operands of every instruction are written before they are read, and have memory of their
+// own.
 class OperandReplay {
  public:
   OperandReplay(const Graph& graph, const Arena& arena, const Program& program)
@@ -215,9 +218,9 @@ class OperandReplay {
   const Arena& arena_;
   const Program& program_;
   HostReplay host_;
-  std::vector<bool> written_;   // buffers
-  std::vector<bool> updated_;   // parameters
-  int passed_on_ = -1;          // the tensor that the fused ops of an instruction hand on without memory
+  std::vector<bool> written_;   // by buffer
+  std::vector<bool> updated_;   // by parameter
+  int passed_on_ = -1;          // the tensor that fused ops of an instruction pass on without memory
 };
 
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
@@ -228,9 +231,11 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 
 }  // namespace
 
-// Every use of a parameter has a gradient. All of them, each once and in op order, are part of its norm and of its update.
+// Checks that every use of a parameter has a gradient, and that all of these, each once and in op order, are
+// part of the parameter's norm and update.
 static Status verify_gradients(const Graph& graph) {
-  // Of a parameter its gradients; of a gradient those that its buffer is the sum of, op after op, and the parameter.
+  // gradients_of: by parameter. held_by: by gradient, the gradients whose sum its buffer holds, in op order.
+  // parameter_of: by gradient.
   std::vector<std::vector<int>> gradients_of(graph.tensors.size()), held_by(graph.tensors.size());
   std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()), applied(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) {
@@ -260,9 +265,10 @@ static Status verify_gradients(const Graph& graph) {
   return ok();
 }
 
-// Each sum of gradients is made once, whole and in its turn, before something reads it.
+// Checks that each sum of gradients is computed once, as a whole and in order, before an instruction reads
+// it.
 static Status verify_sums(const Graph& graph, const std::vector<const Program*>& step) {
-  std::vector<int> waits_for(graph.tensors.size());   // gradients: sums that are not made yet
+  std::vector<int> waits_for(graph.tensors.size());   // by gradient: sums that are not computed yet
   for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum) waits_for[static_cast<size_t>(op.outputs[0])] += 1;
   int last = -1;

@@ -1,17 +1,21 @@
-// The judge of a plan. It knows nothing of how offsets were found: it replays a program and checks every byte claim.
+// The judge of a plan. It does not know how offsets were found: it replays a program and checks every claim
+// about bytes.
 #pragma once
 #include "planner/program/program.h"
 #include "planner/base/result.h"
 
 namespace stw {
 
-// Every buffer aligned and inside the arena; no two buffers alive at once overlap, persistent ones included; every
-// operand and all scratch memory inside its buffer's life and bytes; nothing is read before it was written.
-// Nor is a parameter read after the program has updated it. What runs at the same time in a stage has nothing in common
-// that any of it changes.
+// Checks a program:
+// - Every buffer is aligned and lies inside the arena.
+// - No two buffers that are alive at once overlap, persistent ones included.
+// - Every operand and all scratch memory stay inside their buffer's life and bytes.
+// - Nothing is read before it is written.
+// - No parameter is read after the program has updated it.
+// - Instructions of a stage that run at the same time share no memory that one of them changes.
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes);
 
-// Every element of every trained parameter is updated once by the programs of a step.
+// Checks that the programs of a step update every element of every trained parameter exactly once.
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step);
 
 }  // namespace stw

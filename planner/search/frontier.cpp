@@ -8,8 +8,9 @@ namespace stw {
 
 namespace {
 
-// Speed against bytes, as the upper concave hull has it: a point is a knee where the slope falls to less than half, but
-// only where it was worth something: a percent more memory had brought a fiftieth of a percent of speed or more.
+// Marks the knees on the upper concave hull of speed against bytes. A point is a knee where the slope falls
+// to less than half. The memory before the knee must have been worth it: one percent more memory brought at
+// least a fiftieth of a percent more speed.
 void mark_knees(std::vector<ParetoPoint>& points) {
   auto speed = [&](size_t i) { return 1 / static_cast<double>(points[i].step_picoseconds); };
   auto slope = [&](size_t a, size_t b) {
@@ -20,9 +21,9 @@ void mark_knees(std::vector<ParetoPoint>& points) {
     while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
     hull.push_back(i);
   }
-  uint64_t knee = 0;   // the last one
+  uint64_t knee = 0;   // bytes of the last knee
   for (size_t i = 1; i + 1 < hull.size(); ++i) {
-    // Knees that lie close together are one.
+    // Keeps one of several knees that lie close together.
     if (knee > 0 && points[hull[i]].peak_bytes < knee + knee / 20) continue;
     points[hull[i]].is_knee =
         slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&
@@ -50,7 +51,8 @@ std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, i
     const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
-    // Of equally fast plans the search prefers the one that copies less, though it takes more memory: such a point is left out.
+    // Of equally fast plans the search prefers the one that copies less, even if it takes more memory. Such a
+    // plan is not a Pareto point and is left out.
     if (!points.empty() && (peak <= points.back().peak_bytes || c->picoseconds >= points.back().step_picoseconds)) continue;
     points.push_back({peak, c->picoseconds, c->decisions, false});
   }

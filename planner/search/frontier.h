@@ -1,4 +1,5 @@
-// What more or less memory would bring: the frontier of speed against bytes, and what would just fit.
+// The frontier of speed against bytes: the plans that larger and smaller budgets would get. And whether any
+// plan fits.
 #pragma once
 #include <vector>
 
@@ -6,20 +7,20 @@
 
 namespace stw {
 
-// A plan that some budget gets.
+// A plan that no other plan beats in both time and bytes.
 struct ParetoPoint {
-  uint64_t peak_bytes = 0;         // arena and reserve: the smallest budget that gets it
+  uint64_t peak_bytes = 0;         // bytes of arena and reserve: the smallest budget that gets this plan
   uint64_t step_picoseconds = 0;
   Decisions decisions;
-  bool is_knee = false;            // where more memory begins to bring much less
+  bool is_knee = false;            // from here on, more memory brings much less speed
 };
 
-// From the smallest budget that works to the one beyond which nothing is gained, the answers to `budgets` budgets (two
-// at least), by growing peak, each faster than all before it. Numerics as in the plan, not the state format that another
-// budget might choose.
+// The plans for `budgets` budgets (at least two), from the smallest budget that works to the budget beyond
+// which no plan is faster. They are sorted by peak, and each is faster than all plans before it. All have the
+// numerics of `plan`, although another budget might choose another format of the optimizer's states.
 std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, int budgets);
 
-// Does anything fit? Errors: those of search().
+// Whether any plan fits. Errors: those of search().
 Result<bool> anything_fits(const GraphSource& source, const Request& request);
 
 }  // namespace stw

@@ -8,9 +8,11 @@
 
 namespace stw {
 
-// What share of the time a search for a point may miss where something is offloaded, which is tried in steps anyway.
+// Share of the time that a search may miss if something is offloaded. The parts to offload are tried in
+// coarse steps anyway.
 static constexpr double tolerance = 0.002;
-// Where layouts have gaps, very many points lie within them. So many are tried, evenly spread, and so many more by halving.
+// If a layout has gaps, very many Pareto points lie within the gap. This many are tried, evenly spread. Then
+// follow the halvings.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
@@ -26,7 +28,7 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
     : context_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
-  // That of a fused update is in part inside the micro-step.
+  // A part of a fused update runs inside the micro-step.
   update_ = context_.graph.fuses_updates() ? context_.pricing.update() : context_.pricing.program(update, offload.overlap);
   const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
@@ -88,8 +90,10 @@ int64_t OffloadSearch::limit_of(int64_t m, uint64_t arena_bytes) {
 
 uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
 
-// More samples need more, of every choice: with as many rows in a tile, every tensor has as many or more. Tiles that only some
-// micro-batches can have do not change that: fewer samples have those of no more rows as a whole, more have too many tiles.
+// More samples need more bytes, whatever is chosen: with equal rows in a tile, every tensor takes as many
+// bytes or more. Tiles that only some micro-batches can have do not change that. If a micro-batch has too few
+// rows for such tiles, it has no more rows than one of them; if it is too large for them, it would have too
+// many tiles.
 std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
   if (floor_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
@@ -102,7 +106,8 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   const std::vector<int64_t> list = fitting(arena_bytes);
   for (size_t i = list.size(); i-- > 0;)
     if (const uint64_t own = ops(list[i]); own < least) {
-      const uint64_t best = relaxed(list[i], arena_bytes);   // not where the best of the choices do not fit, but others do
+      // UINT64_MAX if none of the best variants fit, but others do
+      const uint64_t best = relaxed(list[i], arena_bytes);
       least = std::min(least, best == UINT64_MAX ? own : best);
     }
   return least;
@@ -110,12 +115,13 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
 
 std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
   struct Found { int64_t micro_batch; StackChoice choice; };
-  std::vector<Found> best;      // all of the same time
+  std::vector<Found> best;      // all take the same time
   uint64_t bound = UINT64_MAX;
-  // The most promising micro-batch first: by the time of its ops, and once that is the least of all by the relaxation.
+  // The most promising micro-batch comes first. The priority is a lower bound of the time: first that of the
+  // ops, then that of the linear relaxation.
   struct Node {
     uint64_t picoseconds;
-    int64_t micro_batch;        // of equal times the largest first
+    int64_t micro_batch;        // of equal times the largest comes first
     bool is_relaxed;
     bool operator<(const Node& other) const {
       return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : micro_batch > other.micro_batch;
@@ -128,7 +134,8 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
     const Node node = *open.begin();
     open.erase(open.begin());
     const int64_t m = node.micro_batch;
-    const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
+    // equally fast choices are wanted too
+    const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;
     if (node.picoseconds >= below) break;
     if (!node.is_relaxed) {
       open.insert({std::max(node.picoseconds, relaxed(m, arena_bytes)), m, true});
@@ -141,7 +148,7 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
     best.push_back({m, std::move(*answer.choice)});
   }
   if (best.empty()) return std::nullopt;
-  // Of equal times the smallest peak.
+  // Takes the smallest peak of equally fast choices.
   std::optional<Candidate> answer;
   for (Found& f : best) {
     StackChoices& stack = choices(f.micro_batch).stack;
@@ -160,13 +167,14 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
 std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t to_beat) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
-  std::optional<uint64_t> bound;   // of the first point: whatever fits needs this long
-  uint64_t first = 0, ahead = 0;   // twice as far as it has come
+  std::optional<uint64_t> bound;   // of the first Pareto point; no plan that fits is faster
+  uint64_t first = 0, ahead = 0;   // looks ahead as far again as the search has come
   while (auto point = fastest_with_live_bytes(limit, to_beat, ahead)) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
-      // That with the fewest bytes, which a tighter budget gets, may be no point.
+      // A tighter budget gets the plan with the fewest live bytes. That plan need not be a Pareto point of
+      // this search, and may be faster.
       if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds && sizes_.within(with_fewest_live_bytes().decisions, arena_bytes)) point = with_fewest_live_bytes();
       point->bound_picoseconds = std::min(*bound, point->picoseconds);
       return point;
@@ -174,8 +182,10 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
   }
-  // What smallest() has beside the with_fewest_live_bytes is a point, which was tried here, but for those that need less than is counted alive (SearchSpace::fastest).
-  // To find it takes long where something is offloaded, and layouts have gaps.
+  // No Pareto point fits. Besides the plan with the fewest live bytes, smallest() returns Pareto points, and
+  // the loop has tried these. Exceptions are plans that need fewer bytes than are counted as alive (see
+  // SearchSpace::fastest). If something is offloaded and layouts have gaps, smallest() takes long, so it is
+  // not called.
   Candidate last = offload_.any() ? with_fewest_live_bytes() : *smallest();
   if (last.picoseconds >= to_beat || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
@@ -208,13 +218,14 @@ uint64_t OffloadSearch::fewest_live_bytes(int64_t m) {
 }
 
 uint64_t OffloadSearch::fewest_live_bytes() {
-  return micro_batches_.empty() ? UINT64_MAX : fewest_live_bytes(micro_batches_[0]);   // more samples need more
+  // more samples need more bytes
+  return micro_batches_.empty() ? UINT64_MAX : fewest_live_bytes(micro_batches_[0]);
 }
 
 const Candidate& OffloadSearch::with_fewest_live_bytes() {
   if (fewest_) return *fewest_;
   for (int64_t m : micro_batches_) {
-    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;   // more samples need more
+    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;   // more samples need more bytes
     const std::vector<SegmentRun>& best = choices(m).stack.runs();
     const bool is_best = live_bytes_of(choices(m), least_peak(best)) == fewest_live_bytes(m);
     const std::vector<SegmentRun> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
@@ -228,7 +239,8 @@ const std::optional<Candidate>& OffloadSearch::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   smallest_ = with_fewest_live_bytes();
-  // Where its layout has a gap, a point with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
+  // If this plan's layout has a gap, a Pareto point with more live bytes may have the smaller arena. Mostly
+  // that is the first point whose layout has no gap.
   uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
   if (low > high) return smallest_;
   auto improves = [&](uint64_t limit) {

@@ -1,12 +1,14 @@
-// The plans of one numerics with one choice of what lies in host memory: for a number of bytes the fastest plan, and the plan
-// that needs the fewest bytes.
+// Finds plans for one numerics and one choice of what lies in host memory: the fastest plan for a number of
+// bytes, and the plan that needs the fewest bytes.
 //
-// A plan is a point where no other plan of the search beats it in both time and live bytes, the bytes alive at once, which no
-// layout undercuts. All points form one staircase, the same for every budget. The answer to a budget is the fastest point whose
-// laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan; where something is
-// offloaded and blocks differ from their neighbours, by less than the tolerance of stack.h. Where a segment has many variants and
-// copies run beside it, points are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (with_fewest_live_bytes)
-// is made of all of them.
+// "Live bytes" are the bytes that are alive at the busiest instruction. No layout needs fewer. A plan is a
+// Pareto point if no other plan of this search beats it in both time and live bytes. The Pareto points are
+// the same for every budget. The answer to a budget is the fastest Pareto point whose arena, once laid out,
+// fits. So a tighter budget never raises the peak, and a looser budget never slows the plan. If something is
+// offloaded and blocks differ from their neighbours, this holds up to the tolerance of stack.h.
+//
+// If a segment has many variants, and copies run while it computes, Pareto points are made of its best
+// variants alone (best_of_kind). The plan with the fewest live bytes is made of all variants.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -22,24 +24,25 @@ namespace stw {
 
 struct Candidate {
   Decisions decisions;
-  uint64_t picoseconds = 0;        // of a step
-  uint64_t live_bytes = 0;         // of the arena: no layout is smaller
-  uint64_t bound_picoseconds = 0;  // no plan within the same bytes is faster
+  uint64_t picoseconds = 0;        // time of a step
+  uint64_t live_bytes = 0;         // most bytes of the arena that are alive at once; no layout is smaller
+  uint64_t bound_picoseconds = 0;  // lower bound: no plan within the same bytes is faster
 };
 
-// How hard a search looks. `rough` is for plans that are only told of and never made, such as relaxations: inputs, gradients and
-// weights of blocks are offloaded all or not at all, as each further step needs save-sets of its own, and points that do not fit
-// are followed by halving instead of one by one.
+// How thorough a search is. `rough` is for plans that are reported and never run, such as relaxations. It
+// offloads inputs, gradients and weights of all blocks or of none, because each step in between needs
+// save-sets of its own. If a Pareto point does not fit, it goes on by halving instead of trying the next
+// point.
 enum class Effort { full, rough };
 
-// What all searches of a request share.
+// All searches of a request share this.
 struct SearchContext {
   const Graph& graph;
   const Request& request;
   const DeviceProfile& device;
   const Pricing& pricing;
   SegmentChoices& segments;
-  const std::vector<int64_t>& micro_batches;   // by size
+  const std::vector<int64_t>& micro_batches;   // ascending
   Effort effort = Effort::full;
 };
 
@@ -47,47 +50,52 @@ class OffloadSearch {
  public:
   OffloadSearch(const SearchContext& context, const Offload& offload);
 
-  // The fastest plan whose arena takes at most this many bytes; nothing where no plan fits or is faster than `to_beat`.
+  // The fastest plan whose arena takes at most this many bytes. Empty if no plan fits, or none takes less
+  // time than `to_beat`.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
-  // A lower bound of the time of every plan within the bytes, in picoseconds; UINT64_MAX where no plan fits.
+  // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if no plan fits.
   uint64_t bound(uint64_t arena_bytes);
-  // A point: the fastest plan with at most so many live bytes, of equally fast plans the one with the fewest.
-  // `ahead`: points that take up to so much more time will be asked for next.
+  // A Pareto point: the fastest plan with at most this many live bytes; of equally fast plans the one with
+  // the fewest. `ahead`: the caller will ask next for Pareto points that take up to this much more time.
   std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX, uint64_t ahead = 0);
-  // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
+  // The plan with the smallest arena of those that the search tries. Empty if no micro-batch fits into the
+  // host memory.
   const std::optional<Candidate>& smallest();
-  // Whether the plan of smallest() fits. with_fewest_live_bytes() is asked first: it costs less, and is mostly enough to tell.
+  // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it costs less,
+  // and mostly decides.
   bool has_within(uint64_t arena_bytes) { return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
-  // Each micro-batch has a plan with the fewest live bytes, by all variants; of these plans the one with the smallest arena.
-  // Not to be asked for where no micro-batch fits into the host memory.
+  // Takes for each micro-batch the plan with the fewest live bytes, made of all variants, and returns the one
+  // with the smallest arena. Requires that some micro-batch fits into the host memory.
   const Candidate& with_fewest_live_bytes();
-  // The fewest live bytes of any plan; UINT64_MAX where there is no plan.
+  // The fewest live bytes of any plan. UINT64_MAX if there is no plan.
   uint64_t fewest_live_bytes();
-  // Bytes of a plan's arena, laid out.
+  // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions) { return sizes_.of(decisions); }
   Programs programs(const Decisions& decisions) const;
 
-  // A lower bound of the time of plans of this micro-batch within the bytes, by the linear relaxation: ops(micro_batch) or more.
+  // A lower bound of the picoseconds of plans with this micro-batch within the bytes, by the linear
+  // relaxation. At least ops(micro_batch).
   uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t ops(int64_t micro_batch) const { return size_add(context_.pricing.micro_steps(micro_batch, 1, context_.request.global_batch), update_); }
   bool fits(int64_t micro_batch, uint64_t arena_bytes) { return fewest_live_bytes(micro_batch) <= arena_bytes; }
-  // The context's micro-batches of which some plan's live bytes fit, by size.
+  // The context's micro-batches for which the live bytes of some plan fit. Ascending.
   std::vector<int64_t> fitting(uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
 
  private:
-  // What can be chosen at one micro-batch.
+  // The choices at one micro-batch.
   struct Choices {
-    StackChoices stack;        // of best_of_kind; the last run is the head
-    int64_t fixed_bytes;       // beside all that is chosen: persistent tensors and what a sample brings
+    StackChoices stack;        // made of best_of_kind; the last run is the head
+    int64_t fixed_bytes;       // bytes that no choice changes: persistent tensors and a sample's inputs
   };
-  // Bytes that are alive in a plan whose segments have this peak.
+  // Live bytes of a plan whose segments have this peak.
   uint64_t live_bytes_of(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
   Choices& choices(int64_t micro_batch);
   std::vector<SegmentRun> runs(int64_t micro_batch, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t fewest_live_bytes(int64_t micro_batch);
-  // The fastest point of at most `high` live bytes whose arena fits, of the points that halving tries.
+  // The fastest Pareto point with at most `high` live bytes whose arena fits, of the points that halving
+  // tries.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 
@@ -95,9 +103,10 @@ class OffloadSearch {
   Offload offload_;
   std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;                        // picoseconds
-  uint64_t floor_ = 0;                         // live bytes of the programs that no decision changes
-  std::vector<std::pair<size_t, int64_t>> runs_;   // kinds of segments but the head, and how many follow each other
-  std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
+  uint64_t floor_ = 0;                         // most live bytes of the programs that no decision changes
+  // kinds of segments, without the head, and how many follow each other
+  std::vector<std::pair<size_t, int64_t>> runs_;
+  std::vector<int64_t> micro_batches_;         // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;
   std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;

@@ -22,7 +22,8 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     for (const FusedUpdate& u : updates) add(u.square_sum, 1), add(u.update, 1);
   if (graph.fuses_updates()) add(graph.begin_update, 1);
   for (size_t s = 0; s + 1 < graph.segments.size(); ++s) {
-    const auto c = static_cast<size_t>(classes_[s]);   // numbered in the order of first appearance
+    // classes are numbered in the order of first appearance
+    const auto c = static_cast<size_t>(classes_[s]);
     if (c == distinct_.size()) distinct_.push_back({s, 0});
     distinct_[c].second += 1;
   }
@@ -76,7 +77,7 @@ uint64_t Pricing::program(const Program& program, bool overlap) const {
 }
 
 std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved) const {
-  std::set<int> saved_ops, recomputed;   // ops whose outputs are at hand, ops that run again
+  std::set<int> saved_ops, recomputed;   // ops whose outputs are saved, and ops that run again
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
     if (saved >> bit & 1) saved_ops.insert(segment.saveable[bit]);
   auto need = [&](auto&& self, int tensor) -> void {
@@ -100,7 +101,7 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
     if (tiling.short_count == 0) return sum;
     return size_add(sum, size_mul(price(tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
   };
-  // Of all ops from `first` on, run by run: what tiles take beyond all rows at once.
+  // The additional time of tiles over one pass over all rows, for each run of fused ops from `first` on.
   auto beyond = [&](int first, int count) {
     uint64_t sum = 0;
     for (int at = first, length; at < first + count; at += length) {
@@ -170,7 +171,8 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
-    if (graph_.preference != Preference::none) {   // the losses come before it, and logits of several chunks are computed again
+    // the losses come before the gradients, and the logits of several chunks are computed again
+    if (graph_.preference != Preference::none) {
       t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
       if (list.size() > 1) t = size_add(t, logits);
     }
@@ -178,7 +180,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
       t = size_add(t, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, n));
     return t;
   };
-  std::map<int64_t, uint64_t> lengths;   // and how many chunks have them
+  std::map<int64_t, uint64_t> lengths;   // rows of a chunk, and the number of such chunks
   for (const Tile& c : list) ++lengths[c.rows];
   uint64_t sum = 0;
   for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
@@ -187,7 +189,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
 
 uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add(body(samples), head(samples, chunks)); }
 
-// What of the head runs again: logits of a preference.
+// Time of the head's recompute: a preference computes logits again.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
   const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   uint64_t sum = 0;
@@ -217,7 +219,8 @@ uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {
   return size_add(fixed(decisions.micro_batch, decisions.loss_chunks, global_batch), chosen);
 }
 
-// Times of a micro-step are sums of maxima of linear functions and a constant: fewer, larger steps are never slower.
+// The time of a micro-step is a sum of a constant and maxima of linear functions. So fewer, larger
+// micro-steps are never slower.
 uint64_t Pricing::fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute) const {
   Decisions largest{micro_batch > 0 ? micro_batch : global_batch, 1, {}, {}, {}};
   for (const Segment& s : graph_.segments)

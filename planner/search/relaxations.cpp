@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-// The request with one thing changed.
+// The request with one change.
 struct Offer {
   std::string change;
   bool changes_numerics;
@@ -47,7 +47,7 @@ std::vector<Offer> offers(const Request& request, const Numerics& numerics, bool
     bf16.numerics.kernels = numerics_of(in_bf16, numerics.state_bits).kernels;
   }
   if (!request.fused_update && request.host_bytes == 0 && numerics.precision != Precision::fp16) {
-    // What fused updates do not go together with is given up as well.
+    // Fused updates exclude some settings. The offer gives these up as well.
     std::string change = "fused_update";
     if (numerics.gradients != Gradients::fp32) change += ", gradients fp32";
     if (request.micro_batch > 0 && request.micro_batch != request.global_batch) change += ", micro_batch auto";
@@ -68,9 +68,10 @@ Candidate fastest_of_smallest(SearchSpace& space) {
 std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, SearchSpace& space,
                                     const Candidate& base, uint64_t arena_budget) {
   const uint64_t bytes = space.arena(space.smallest().decisions);
-  // The price of an offer; nothing where the offer saves no bytes.
+  // The savings and costs of an offer. Empty if it saves no bytes.
   auto price = [&](const Offer& offer) -> std::optional<Relaxation> {
-    const bool to_host = offer.request.host_bytes != request.host_bytes;   // in any amount: the price says how much is enough
+    // of any size; the result says how much is enough
+    const bool to_host = offer.request.host_bytes != request.host_bytes;
     SearchSpace other(source, offer.numerics, offer.request, device, to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);
     if (other.is_empty()) return std::nullopt;
     const uint64_t needs = other.arena(other.smallest().decisions);

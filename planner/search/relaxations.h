@@ -1,4 +1,4 @@
-// What could be given up where no plan fits, and what each of it would bring and cost.
+// If no plan fits: the changes to the request that would save memory, with their savings and costs.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,11 +8,12 @@
 
 namespace stw {
 
-// The fastest of the plans with the smallest arena: smallest() asks for bytes alone.
+// The fastest plan with the smallest arena. (smallest() looks at bytes alone.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
-// Each tried by itself; those that keep the bits first, then by cost. `space` holds the plans of the request, of which none fits in
-// `arena_budget` bytes; `base` is the fastest of its smallest ones.
+// Tries each change alone. Changes that keep the bits come first, then cheaper ones before dearer ones.
+// `space` holds the plans of the request, none of which fits in `arena_budget` bytes. `base` is
+// fastest_of_smallest(space).
 std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, SearchSpace& space,
                                     const Candidate& base, uint64_t arena_budget);
 

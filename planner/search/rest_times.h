@@ -1,8 +1,10 @@
-// A bound of the time that what is not placed yet of a stack (stack.h) takes, by what the segments before it keep.
+// A lower bound of the time of all segments of a stack (stack.h) that are not placed yet, as a function of
+// the bytes that the placed segments keep.
 //
-// The linear relaxation knows one constraint, on all that is kept. Where blocks differ, the peaks of late segments bind too, and it stays
-// percents below what can be had. Here every segment's peak counts, and bytes kept are rounded down to one of some thousand steps: fewer of
-// them never take more time, so that this is a bound still, and a close one.
+// The linear relaxation knows one constraint, on the sum of the bytes kept. Where blocks differ, the peaks of
+// late segments bind too, and the relaxation stays some percent below the best choice. The bound here counts
+// the peak of every segment. It rounds the bytes kept down to one of a few thousand steps. Fewer bytes kept
+// never take more time, so it remains a lower bound, and it is a close one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,15 +18,16 @@ namespace stw {
 
 class RestTimes {
  public:
-  static constexpr uint64_t never = size_limit;   // picoseconds of what does not fit
+  static constexpr uint64_t never = size_limit;   // picoseconds of segments that do not fit
 
-  // Nothing for stacks of so many segments and variants that steps would be coarse, or where something keeps less than nothing.
+  // Empty if the stack has so many segments and variants that the steps would be coarse, or if a variant
+  // keeps a negative number of bytes.
   static std::optional<RestTimes> make(const std::vector<SegmentRun>& runs, int64_t limit);
 
-  // By bytes kept.
+  // The bounds of one state, by bytes kept.
   class Row {
    public:
-    // Picoseconds that no choice undercuts.
+    // Picoseconds; no choice takes less.
     uint64_t operator()(int64_t kept) const { return times_ == nullptr ? constant_ : times_[std::min(kept >> shift_, last_)]; }
 
    private:
@@ -34,7 +37,8 @@ class RestTimes {
     int64_t last_ = 0;
     int shift_ = 0;
   };
-  // Of a run's segments behind the first `placed`, of which each takes `variant` or a later one, and of all runs behind it.
+  // The bound for the segments of a run after the first `placed`, each of which takes `variant` or a later
+  // one, and for all runs after it.
   Row row(size_t run, size_t variant, int64_t placed) const;
 
  private:

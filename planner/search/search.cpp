@@ -1,4 +1,5 @@
-// From a request to a plan: which states it takes, the fastest candidate, and the figures that the plan tells of it.
+// Answers a request with a plan: chooses the format of the optimizer's states, finds the fastest candidate,
+// and fills in the plan's figures.
 #include <algorithm>
 #include <memory>
 
@@ -10,7 +11,8 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
+// picoseconds; keeps sums of times below the value at which they saturate
+constexpr uint64_t longest_step = size_limit / 4;
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
   auto of = [&](const Program& p) {

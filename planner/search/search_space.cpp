@@ -7,12 +7,13 @@ namespace stw {
 
 namespace {
 
-// Sums of bytes stay far from the ends of 64 bits.
+// Sums of bytes up to this many stay far from the limits of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
-// Every micro-batch up to this one is tried; of larger ones those alone into which some number of micro-steps cuts the batch.
+// Every micro-batch up to this one is tried. Of larger ones only those are tried that some number of
+// micro-steps cuts the batch into.
 constexpr int64_t dense_micro_batches = 1024;
-// In how many steps offload choices go from none to all. States have more of them: copies of the update always cost time, copies of a
-// micro-step mostly none or too much.
+// Steps from no part to all parts. States have more steps, because the copies of the update always cost time.
+// Copies of a micro-step mostly cost nothing or too much.
 constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {
@@ -26,14 +27,15 @@ std::vector<int64_t> micro_batches(const Request& request) {
   return list;
 }
 
-// Whether bytes at this micro-batch can be added up: all tensors of a micro-step together are more than any choice keeps.
+// Whether bytes at this micro-batch can be added up. No choice keeps more than all tensors of a micro-step
+// together.
 bool is_countable(const Graph& graph, int64_t m) {
   uint64_t sum = 0;
   for (const Tensor& t : graph.tensors) sum = size_add(sum, t.bytes(m));
   return sum <= most_bytes;
 }
 
-// 0 to `parts` in so many steps.
+// From 0 to `parts` in this many steps.
 std::vector<int> steps(int parts, int count) {
   std::set<int> values{0};
   for (int i = 1; i <= count; ++i) values.insert((i * parts + count - 1) / count);
@@ -61,7 +63,7 @@ void SearchSpace::list_choices() {
     return;
   }
   const int blocks = graph_.blocks();
-  // States first, then masters: each of their bytes costs the same.
+  // States come first, then master weights: a byte of either costs the same.
   std::vector<std::pair<int, int>> states;
   for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
   if (numerics_.precision == Precision::bf16)
@@ -75,14 +77,15 @@ void SearchSpace::list_choices() {
     measure(choice);
     choices_.push_back(std::move(choice));
   };
-  // States are copied once a step, gradients and weights in every micro-step: so states go first.
+  // States are copied once a step, gradients and weights in every micro-step. So states come first.
   for (const auto& s : states)
     for (int inputs : part) add(s, inputs, 0, 0);
   for (int gradients : part)
     for (int weights : part)
       for (int inputs : part)
         if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
-  // Cells hold every number of parts between two offload choices: from one number of states up to the next, with any parts of blocks.
+  // A cell holds every number of parts between two offload choices: from one number of states up to the next,
+  // with any number of block parts.
   for (size_t s = 0; s + 1 < states.size(); ++s) {
     OffloadChoice upper;
     upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
@@ -113,7 +116,7 @@ uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
 }
 
 uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
-  // Gradients are read by the update and not written; all else goes both ways.
+  // The update reads gradients and does not write them. Everything else goes both ways.
   const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes), ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
   return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
@@ -155,13 +158,13 @@ const Candidate& SearchSpace::smallest() {
 
 std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  // A point that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
-  // said to be needed is then never done with less.
+  // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). No budget below
+  // smallest() gets it, so that the reported minimum is never undercut.
   if (choices_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
-  std::set<Node> open;   // `least` is picoseconds of a step
+  std::set<Node> open;   // `least`: picoseconds of a step
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes <= arena_bytes)
       open.insert({size_add(micro_steps, least_update(choices_[c])), c, BoundFrom::sums});
@@ -175,14 +178,15 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     if (from == BoundFrom::sums) open.insert({std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, BoundFrom::first_search});
     if (from == BoundFrom::first_search) open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
-    // Of equally fast answers that of the first offload choice counts.
+    // If answers are equally fast, that of the first offload choice counts.
     std::optional<Candidate> found = search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
     best_choice = c;
   }
-  // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
-  // the smallest plan may need less than was counted, and be faster than what the searches found.
+  // Live bytes are counted as if every micro-step fetched gradients, but the first micro-step does not. In a
+  // step of only one, the smallest plan may need fewer bytes than counted, and may be faster than the plans
+  // of the searches.
   const Candidate& least = smallest_without_full_recompute();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
@@ -194,7 +198,7 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
 
 const Candidate& SearchSpace::smallest_without_full_recompute() {
   if (smallest_without_full_recompute_) return *smallest_without_full_recompute_;
-  std::set<Node> open;   // `least` is live bytes: at first those that are resident
+  std::set<Node> open;   // `least`: live bytes; at first the resident bytes
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].host_bytes <= request_.host_bytes) open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
   uint64_t least = UINT64_MAX;

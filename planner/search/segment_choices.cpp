@@ -4,7 +4,8 @@
 
 namespace stw {
 
-static constexpr size_t most_variants_with_copies = 32;   // variants that are kept of a kind with copies
+// beyond this many variants a kind with copies is thinned
+static constexpr size_t most_variants_with_copies = 32;
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
@@ -17,7 +18,7 @@ SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const 
 
 size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s) {
   std::array<Place, 3> key{place(*arena, s), {}, {}};
-  // Neighbours count where they copy while this one computes.
+  // Neighbours count if they copy while this segment computes.
   if (arena->offload.overlap) {
     const Place before = s > 0 ? place(*arena, s - 1) : Place{}, after = place(*arena, s + 1);
     if (before.on_host) key[1] = before;
@@ -41,7 +42,7 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const auto [entry, is_new] = p.at.try_emplace(m);
   SegmentRun& run = entry->second;
   if (!is_new) return run;
-  // One first micro-step, whole ones after it, and a short one.
+  // The first micro-step, the whole ones after it, and a shorter last one.
   const int64_t batch = request_.global_batch, rest = batch % m;
   const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
   run.variants = p.profile->at(m, pricing_, p.copies, !p.offloads);

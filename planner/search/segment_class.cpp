@@ -7,7 +7,7 @@ namespace stw {
 
 namespace {
 
-// A segment as numbers: equal exactly for segments that are alike.
+// A segment as a list of numbers. Two segments are equal exactly if their lists are.
 class Signature {
  public:
   Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared) : graph_(graph), is_shared_(is_shared) {
@@ -28,7 +28,7 @@ class Signature {
   void add(int64_t number) { numbers_.push_back(number); }
   void add(float x) { add(static_cast<int64_t>(std::bit_cast<uint32_t>(x))); }
 
-  // Tensors are numbered as they appear, so that only the wiring counts.
+  // Numbers tensors as they appear, so that only the wiring counts.
   void add(int tensor) {
     if (tensor < 0) return add(int64_t{-1});
     const auto [entry, is_new] = seen_.try_emplace(tensor, static_cast<int64_t>(seen_.size()));
@@ -38,12 +38,14 @@ class Signature {
     for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format), static_cast<int64_t>(t.shape.rank),
                       static_cast<int64_t>(t.per_sample), static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
-    if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});   // it never goes to host memory with this segment
+    // this segment never sends it to host memory
+    if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});
     for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
   }
 
   void add(const Op& op) {
-    // Every one, by name: one that is added and forgotten here does not compile. Streams of random numbers take neither memory nor time.
+    // Names every attribute, so that a new one that is forgotten here does not compile. Streams of random
+    // numbers take neither memory nor time.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     add(static_cast<int64_t>(op.kind));
@@ -64,7 +66,7 @@ class Signature {
   std::vector<int64_t> numbers_;
 };
 
-// Of every tensor that owns the bytes of a parameter whether several segments use it.
+// For every tensor that owns a parameter's bytes: whether several segments use it.
 std::vector<bool> shared_parameters(const Graph& graph) {
   std::vector<int> user(graph.tensors.size(), -1);
   std::vector<bool> is_shared(graph.tensors.size());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t expected_ops = 128;
 
-// Gradients that the backward ops of a segment read and later segments have made.
+// Gradients that later segments compute and the backward ops of this segment read.
 std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
   std::vector<int> list;
   std::set<int> made;
@@ -56,7 +56,7 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
   }
   const uint32_t all = (1u << s.saveable.size()) - 1;
   for (uint32_t saved = all;; --saved) {
-    // What Recompute::none asks for is a choice too, also where some tensors are not chosen one by one.
+    // Recompute::none is a choice too, even if some tensors cannot be chosen one by one.
     const bool is_choice = saved == s.choice_of(saved) || saved == all;
     const bool allowed = recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
     if (allowed) traces_.push_back(trace(saved, 1));
@@ -93,7 +93,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
-  std::vector<int> others;   // inputs that the segment may read copies its own; they are alive all through, and counted by the search
+  // other inputs that the segment may read; they are always alive, and OffloadSearch counts them
+  std::vector<int> others;
   for (int t : graph_.body_inputs())
     if (t != graph_.inputs[Input::tokens]) others.push_back(t);
   for (int t : others) e.input(t);
@@ -103,7 +104,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   t.saved = saved;
   t.tiles = tiles;
   t.forward_ops = e.instruction_count();
-  // Made-up rows, only to tell the tiles apart in what is emitted; `at` knows how many they have.
+  // Arbitrary numbers of rows that only tell the tiles apart in the emitted program. `at` knows the real
+  // ones.
   const int64_t all = rows_in_tiles(graph_, s), tile_rows = 3 * all, last_rows = 2 * all;
   std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
   if (tiles > 2) cut.push_back({tile_rows, tile_rows});
@@ -124,7 +126,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   const auto part_of = [&](const Instruction& i) {
     return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all : i.rows == last_rows ? Rows::last_tile : Rows::tile;
   };
-  std::map<int, std::pair<int, int>> workspace_of;   // buffer -> op and ops of its instruction
+  // buffer -> first op and number of ops of its instruction
+  std::map<int, std::pair<int, int>> workspace_of;
   for (const Instruction& i : p.instructions) {
     const bool is_recomputed = i.phase == Phase::recompute && !is_transfer(i.kind);
     if (is_transfer(i.kind)) t.transfers.push_back(i.op);
@@ -137,8 +140,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
     if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
     const bool is_output = b == e.watched()[1];
-    // An input that goes to host memory, or that no backward pass needs, is kept by no earlier segment, and what comes next
-    // may take its place.
+    // No earlier segment keeps an input that goes to host memory or that no backward pass needs. Its place is
+    // then free for later buffers.
     if (b == e.watched()[0] && !arena_.on_host(input) && (s.gradient_op_count > 0 || s.input < 0)) {
       t.input_last = buffer.last;
       continue;
@@ -149,7 +152,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const auto [tensor_or_op, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
     Life life{size_index({is_workspace, tensor_or_op, ops, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
-    // The output stays for the next segment's backward pass, unless that segment has none, or stores the output and lets it go.
+    // The output stays for the backward pass of the next segment, unless that segment has none, or stores the
+    // output in host memory.
     const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
     if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
     t.lives.push_back(life);
@@ -217,7 +221,7 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = rows_in_tiles(graph_, s);
   const uint64_t alignment = arena_.alignment;
-  // Bytes of every entry of sizes_, those of a tile with that tile's rows.
+  // Bytes of every entry of sizes_. A tile's entries take that tile's rows.
   auto sizes_with = [&](int64_t tile_rows) {
     const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
     std::vector<int64_t> sizes;
@@ -236,11 +240,11 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
     return sum;
   };
-  // Bytes of inputs that the loss alone needs: they are gone when this segment's backward pass begins.
+  // Bytes of inputs that only the loss needs. They are free when this segment's backward pass begins.
   const int64_t targets = bytes_of(graph_.loss_inputs());
   const int64_t copied_forward = bytes_of(copies.forward_fetches);
   const int64_t copied_backward = bytes_of(copies.backward_fetches) + bytes_of(copies.backward_stores);
-  // Bytes of the input where an earlier segment keeps it. Tokens are not counted: they stay to the end.
+  // Bytes of the input, if an earlier segment keeps it. Tokens are not counted: they stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
   const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, copies, accumulate);
   std::vector<Variant> variants;
@@ -268,7 +272,8 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     v.peak = INT64_MIN;
     for (int i = 0; i < t.instructions; ++i) {
       live += change[static_cast<size_t>(i)];
-      // What a pass fetches and this save-set does not read is gone by the time that the neighbours' copies begin.
+      // A tensor that is fetched and that this save-set does not read is free before the neighbours' copies
+      // begin.
       const int64_t copied = i >= t.backward_ops ? copied_backward : i >= t.forward_ops && i < t.backward ? copied_forward : 0;
       v.peak = std::max(v.peak, live + copied);
     }
@@ -289,7 +294,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.input(t);
     e.watch(t);
   }
-  // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
+  // No chunk between the first and the last needs more than the longest of them. So three chunks stand for
+  // all.
   std::vector<Tile> list = loss_chunks(graph, samples, chunks);
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
@@ -301,7 +307,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
-    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;   // alive all through
+    // alive all the time
+    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;
     if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;
   }

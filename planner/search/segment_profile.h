@@ -1,12 +1,13 @@
-// What a segment costs in memory and time for each of its variants, without building a whole program.
+// The memory and time of a segment for each of its variants, without building a whole program.
 //
-// Every save-set is emitted once, for that segment alone, by the code that emits programs (MicroBuilder). A trace remains of it:
-// the lifetimes of its buffers. Their bytes follow from the number of samples, so another micro-batch takes new sums, not a new
-// trace.
+// Every save-set is emitted once, for this segment alone, by the code that emits programs (MicroBuilder). The
+// lifetimes of its buffers are kept as a trace. Their bytes follow from the number of samples. So another
+// micro-batch needs new sums, but no new trace.
 //
-// A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three tiles stand for any
-// larger number: of the tiles between the first and the last, the second one needs most. (Tiles that end a sample may be shorter
-// and then need less, scratch memory included, as that of no op shrinks with more rows.)
+// A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three
+// tiles stand for any larger number: of the tiles between the first and the last, the second needs most. (The
+// last tile of a sample may be shorter. It then needs less, scratch memory included, because no op's scratch
+// memory shrinks with more rows.)
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -18,18 +19,21 @@
 
 namespace stw {
 
-// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. Neither `kept` nor `peak` counts what earlier
-// segments keep (this segment's input is part of that), or the micro-batch's tokens and targets.
+// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. Neither `kept` nor `peak`
+// counts the bytes that earlier segments keep, which include this segment's input, or the micro-batch's
+// tokens and targets.
 struct Variant {
-  uint32_t saved = ~0u;        // save-set; of the head: the number of loss chunks
-  int64_t kept = 0;            // bytes that live until the backward pass has gone past this segment
-  int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, `kept` among them
-  uint64_t picoseconds = 0;    // of a step: what recompute and tiles take; of the head: the loss, and all that no choice changes
+  uint32_t saved = ~0u;        // save-set; for the head the number of loss chunks
+  int64_t kept = 0;            // bytes alive until the backward pass has passed this segment
+  int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, including `kept`
+  // of a step: the time of recompute and tiles; for the head the time of the loss and of everything that no
+  // choice changes
+  uint64_t picoseconds = 0;
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
 
-// Where copies run copies the ops: the tensors of the neighbouring segments that are copied while a segment computes. Traces of
-// the segment do not depend on these copies.
+// If copies run while ops compute: the tensors of the neighbouring segments that are copied while this
+// segment computes. The segment's traces do not depend on these copies.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
 };
@@ -38,43 +42,49 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 class SegmentProfile {
  public:
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
-  // The variants at a micro-batch. `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the
-  // time of the ops. `accumulate`: not the first micro-step of its step; bytes are the same in all of them.
+  // The variants at a micro-batch. `picoseconds` is the time of one micro-step: of recompute, and the time
+  // that tiles and copies add to that of the ops. `accumulate`: not the first micro-step of its step. All
+  // micro-steps need the same bytes.
   std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
-  // The picoseconds alone: those that the variants of `micro_batch`, in the same order, take for a micro-step of `samples`.
+  // The picoseconds alone, for a micro-step of `samples`. The variants are those of `micro_batch`, in the
+  // same order.
   std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
-  // What a buffer's bytes follow from: a tensor, or an op whose scratch memory it is, with all rows or with those of a tile.
+  // Determines a buffer's bytes: a tensor, or an op whose scratch memory it is, with all rows or with those
+  // of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
-    int tensor_or_op, ops;   // `ops`: as of an instruction, whose scratch memory is that of all of them
+    // `ops`: the ops of the instruction that share this scratch memory; 0 for a tensor
+    int tensor_or_op, ops;
     Rows rows;
     auto operator<=>(const Size&) const = default;
   };
-  struct Life { int size, first, last; };   // `size`: in sizes_
+  struct Life { int size, first, last; };   // `size`: index in sizes_
   struct Trace {
     uint32_t saved = 0;
-    int tiles = 1;                     // 3 stands for 3 and more
+    int tiles = 1;                     // 3 stands for 3 or more
     std::vector<Life> lives;           // of all buffers but the input's
-    std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
-    struct RecomputedOp { int op; bool is_fused; };   // counted from the segment's first op; whether the one before it does it
+    std::vector<int> kept;             // indices in sizes_ of buffers that live until the backward pass
+    // `op`: counted from the segment's first op; `is_fused`: the op before it computes it
+    struct RecomputedOp { int op; bool is_fused; };
     std::vector<RecomputedOp> recomputed;       // ops that run again over all rows
     std::vector<RecomputedOp> recomputed_tiles; // ops that run again tile by tile
-    std::vector<int> transfers;        // ops: fetches and stores among the segment's own
+    std::vector<int> transfers;        // the segment's own fetches and stores, as ops
     int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
-    int forward_ops = 0, backward_ops = 0;   // of the passes, behind their fetches, which run while neighbours compute
+    // first instructions after the fetches of each pass; these fetches run while neighbours compute
+    int forward_ops = 0, backward_ops = 0;
     int input_last = 0;                // the last instruction that needs the input's buffer
   };
   Trace trace(uint32_t saved, int tiles);
   // The variants of a micro-batch.
   struct Option { const Trace* trace; int64_t tile_rows; };
   std::vector<Option> options(int64_t micro_batch) const;
-  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run copies them.
+  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run at the same time.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
-    // What the stage takes beyond its ops, where it also recomputes for so long.
+    // The time of the stage in addition to its ops, if it also recomputes for this long.
     uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
   };
   Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const;
@@ -86,11 +96,11 @@ class SegmentProfile {
   size_t segment_;
   int threads_;
   std::vector<Trace> traces_;
-  std::vector<Size> sizes_;        // distinct ones
+  std::vector<Size> sizes_;        // distinct
   std::map<Size, int> size_index_;
 };
 
-// The head at a micro-batch and a number of loss chunks: bytes only.
+// The variant of the head at a micro-batch and a number of loss chunks. Sets bytes only.
 Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks);
 
 }  // namespace stw

@@ -7,7 +7,7 @@ namespace stw {
 
 namespace {
 
-// The lower convex hull of (bytes, picoseconds): by bytes, each faster than the one before.
+// The lower convex hull of (bytes, picoseconds), by increasing bytes and decreasing time.
 template <class Bytes>
 std::vector<int> hull_of(const std::vector<Variant>& all, const Bytes& bytes_of) {
   std::vector<int> order(all.size());

@@ -1,4 +1,4 @@
-// Segments that are alike and follow each other, and what each of them may choose.
+// Runs of equal segments, and the variants that each of their segments may take.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,20 +7,20 @@
 
 namespace stw {
 
-// Consecutive segments that are alike, and what each of them may choose.
+// Equal segments that follow each other, and the variants that each of them may take.
 struct SegmentRun {
   int64_t count = 1;
   std::vector<Variant> variants;
-  // Figures of all variants, set by `normalise` and `sum_up`.
-  int64_t least_on_top = 0, most_kept = 0;   // the least (peak - kept), the most kept
-  std::vector<int> hull = {};                // lower convex hull of (kept, picoseconds), fewest bytes first
+  // Figures over all variants. Set by `normalise` and `sum_up`.
+  int64_t least_on_top = 0, most_kept = 0;   // the least (peak - kept), and the most kept
+  std::vector<int> hull = {};                // lower convex hull of (kept, picoseconds); fewest bytes first
 };
 
-// Drops variants that another one equals or beats in kept, peak and time; puts the rest into the order in which stack.h takes
-// them, by falling (peak - kept); sums them up.
+// Drops variants that another variant equals or beats in kept, peak and time. Sorts the rest by decreasing
+// (peak - kept), as stack.h needs them. Then sums them up.
 void normalise(SegmentRun& run);
-// Keeps the variants that are best at some exchange of bytes for time: those on a lower convex hull of time over kept, over peak,
-// or over the sum of both. The variant with the least (peak - kept) stays, too.
+// Keeps the variants on a lower convex hull of time over kept, over peak, or over their sum: each is the best
+// at some exchange rate of bytes for time. Also keeps the variant with the least (peak - kept).
 void thin(SegmentRun& run);
 // Sets the run's figures, and leaves the variants as they are.
 void sum_up(SegmentRun& run);

@@ -11,11 +11,12 @@ namespace {
 
 using Wide = __int128;
 
-// The variants of the last run one by one, the most promising first, as (bound, variant): only then is it known what
-// all others together may keep. The bound is that of the linear relaxation: what the others keep beyond their least is
-// spent where a byte saves most time, the last bytes on a part of a segment. UINT64_MAX where not even the least fits.
+// The variants of the last run, the most promising first, as (bound, variant). They are bounded one by one,
+// because a variant decides how much all others together may keep. The bound is that of the linear
+// relaxation: all others begin with the fewest bytes kept, and the remaining bytes go where a byte saves most
+// time, the last ones to a part of a segment. UINT64_MAX if not even the fewest bytes fit.
 std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
-  struct Step { Wide bytes, gain; int64_t count; };   // of one segment, and how many there are
+  struct Step { Wide bytes, gain; int64_t count; };   // of one segment; `count` segments can take it
   std::vector<Step> steps;
   Wide kept = 0, time = 0;
   for (size_t i = 0; i + 1 < runs.size(); ++i) {
@@ -102,7 +103,8 @@ StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t 
 }
 
 int64_t least_peak(const std::vector<SegmentRun>& runs) {
-  // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
+  // Bisects, and every answer moves an end by more than its limit. If a choice is found, its own peak is
+  // enough. If not, the next peak above the limit is needed.
   int64_t low = INT64_MIN / 4, high = least_kept(runs, INT64_MAX / 4).choice->peak;
   while (low < high) {
     const LeastKept least = least_kept(runs, low + (high - low) / 2);

@@ -1,15 +1,17 @@
-// The exact choice of save-sets and tiles for a stack of segments and a number of bytes.
+// Chooses save-sets and tiles for a stack of segments within a number of bytes. The choice is exact.
 //
-// While segment s runs backward, what the segments before it keep is alive, and its own peak on top. So a choice fits
-// exactly where for every segment the sum of `kept` before it plus its `peak` is at most the limit. Blocks that are alike
-// and follow each other may take their variants in any order; the best order is by decreasing (peak - kept): whoever needs
-// much and leaves little goes first (exchange two neighbours: of max(p1, k1 + p2) and max(p2, k2 + p1) the first is not
-// larger where p1 - k1 >= p2 - k2). So only how many blocks take a variant matters.
+// While segment s runs backward, the bytes that the segments before it keep are alive, and its own peak comes
+// on top. So a choice fits if, for every segment, the sum of `kept` before it plus its `peak` is at most the
+// limit. Blocks that are equal and follow each other may take their variants in any order. The best order is
+// by decreasing (peak - kept): a block with a high peak that keeps little goes first. (Exchange two
+// neighbours: of max(p1, k1 + p2) and max(p2, k2 + p1) the first is not larger if p1 - k1 >= p2 - k2.) So it
+// only matters how many blocks take each variant.
 //
-// Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. One that keeps and
-// takes no less than another is dropped, and so is one that cannot beat the best known choice even if the rest is chosen
-// by the linear relaxation (Lagrange's bound for the one constraint on all that is kept), and where a tolerance is given and
-// runs are many by the tables of rest_times.h.
+// Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. A label is
+// dropped if another one keeps no more and takes no more time. It is also dropped if it cannot beat the best
+// known choice even when the linear relaxation chooses the rest (Lagrange's bound for one constraint on the
+// sum of `kept`). If a tolerance is given and there are many runs, the tables of rest_times.h drop labels
+// too.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,35 +24,37 @@ namespace stw {
 struct StackChoice {
   uint64_t picoseconds = 0;
   int64_t peak = 0;
-  // For every run how many of its segments take which variant, in order.
+  // For every run, in order: how many of its segments take which variant.
   struct Part { int variant; int64_t count; };
   std::vector<std::vector<Part>> parts;
 };
 
 struct StackAnswer {
   std::optional<StackChoice> choice;
-  uint64_t bound_picoseconds = UINT64_MAX;   // no choice that fits takes less; that of the choice where it is proven
-  size_t labels = 0;                         // that were made for it: what it cost
+  // no choice that fits takes less; equals the time of `choice` if that is proven optimal
+  uint64_t bound_picoseconds = UINT64_MAX;
+  size_t labels = 0;                         // labels that were made: the cost of the answer
 };
 
-// The choices of one stack for limits that are asked for one after the other: what an answer says of smaller limits is kept.
+// The choices of one stack for a series of limits. Answers are kept, as far as they hold for smaller limits.
 class StackChoices {
  public:
-  // Runs are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
-  // then tells by how much. So it does of what is faster by no more than the share `tolerance`, and was not looked for because that takes long.
+  // The runs are normalised, and the last one has one segment. Beyond `most_labels` labels an answer may not
+  // be the best; bound_picoseconds then says by how much. `tolerance`: a choice that is faster by no more
+  // than this share may be missed where finding it takes long; bound_picoseconds accounts for that too.
   explicit StackChoices(std::vector<SegmentRun> runs, double tolerance = 0, size_t most_labels = 1000000);
 
-  // A fastest choice whose peak is at most `limit`, if it takes less than `to_beat`. Where later calls will ask for choices of a little more time, up
-  // to `ahead` is looked for now, at the price of one search for all of them.
+  // A fastest choice whose peak is at most `limit`. Empty if none takes less time than `to_beat`. `ahead`: if
+  // later calls will ask for choices that take up to this much more time, one search now serves all of them.
   StackAnswer fastest(int64_t limit, uint64_t to_beat = UINT64_MAX, uint64_t ahead = 0);
   const std::vector<SegmentRun>& runs() const { return runs_; }
 
  private:
-  // What is known of a variant of the last run.
+  // The last answer for one variant of the last run.
   struct LastAnswer {
-    int64_t limit = INT64_MIN;            // within it, and so within less,
-    uint64_t picoseconds = 0;             // no choice takes less,
-    std::optional<StackChoice> choice;    // and this one takes that
+    int64_t limit = INT64_MIN;            // within this limit, and so within smaller ones,
+    uint64_t picoseconds = 0;             // no choice takes less time,
+    std::optional<StackChoice> choice;    // and this choice takes that time
   };
   StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t to_beat, uint64_t ahead);
 
@@ -64,13 +68,13 @@ class StackChoices {
 StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t to_beat = UINT64_MAX,
                    size_t most_labels = 1000000);
 
-// No choice within the limit is faster: the linear relaxation.
+// A lower bound of the time of every choice within the limit, by the linear relaxation.
 uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit);
 
-// The smallest peak of any choice; it takes no search.
+// The smallest peak of any choice. It needs no search.
 int64_t least_peak(const std::vector<SegmentRun>& runs);
 
-// The choice with that peak, of equal ones a fast one.
+// A fast choice with the smallest peak.
 StackChoice smallest(const std::vector<SegmentRun>& runs);
 
 }  // namespace stw

@@ -13,31 +13,36 @@ namespace {
 
 using Wide = __int128;
 
-// Labels that survive each step: first only the most hopeful ones, for a good choice to compare with, then all.
-constexpr size_t neighbours = 2;   // slopes on either side of the one where the relaxation meets the capacity
+// Numbers of labels that survive each step: first only the most promising ones, to find a good choice to
+// compare with, then all.
+// slopes on either side of the one at which the relaxation meets the capacity
+constexpr size_t neighbours = 2;
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
-// From so many runs on, where neighbours differ, the relaxation is too far from what can be had to drop much, and a tolerance is made use of.
+// From this many runs on, where neighbours differ, the relaxation is too far below the best choice to drop
+// many labels. Then the solver makes use of a tolerance.
 constexpr size_t many_runs = 16;
 
 struct Label {
-  size_t run;              // the one it was made in
+  size_t run;              // in which it was made
   int64_t placed;          // segments of that run
-  int64_t kept;            // bytes, by all segments so far
+  int64_t kept;            // bytes that all segments so far keep
   uint64_t picoseconds;
-  int parent, variant;     // how it came about
+  int parent, variant;     // `parent` and `count` segments on `variant` give this label
   int64_t count;
 };
 
-// Lagrange's multiplier for the bytes kept: cost = picoseconds + (time / bytes) · kept, times `bytes` to stay whole.
+// Lagrange's multiplier for the bytes kept. The cost is picoseconds + (time / bytes) · kept, times `bytes` to
+// stay an integer.
 struct Multiplier {
   Wide bytes = 1, time = 0;
-  std::vector<std::vector<Wide>> least;   // [run][variant]: least cost of a segment that takes this variant or a later one
-  std::vector<Wide> rest;                 // [run]: least cost of it and all after it
+  // [run][variant]: least cost of a segment on this variant or a later one
+  std::vector<std::vector<Wide>> least;
+  std::vector<Wide> rest;                 // [run]: least cost of this run and all after it
   Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
 };
 
-// Bytes that all segments together may keep: the last block of every run runs on top of what is kept up to it, and what
-// later runs keep is at most their most.
+// Bytes that all segments together may keep. The last block of every run needs its peak on top of the bytes
+// kept up to it, and later runs keep at most their maximum.
 int64_t capacity_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   int64_t capacity = INT64_MAX, later = 0;
   for (size_t i = runs.size(); i-- > 0;) {
@@ -70,7 +75,7 @@ LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const SegmentRun& run = runs[i];
     const size_t n = static_cast<size_t>(run.count);
-    // least[placed] and, for every variant, how many of it stand last in that state.
+    // The fewest bytes kept with `placed` segments, and how many segments at the end take each variant.
     std::vector<int64_t> least(n + 1, INT64_MAX);
     least[0] = before;
     std::vector<std::vector<int64_t>> taken(run.variants.size(), std::vector<int64_t>(n + 1));
@@ -133,7 +138,7 @@ class Solver {
     return answer;
   }
 
-  // The time that no choice undercuts.
+  // A lower bound of the time of every choice.
   uint64_t relaxed() const {
     Wide most = 0;
     for (const Multiplier& m : multipliers_)
@@ -146,7 +151,7 @@ class Solver {
   static bool better(const Label& x, const Label& y) {
     return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.kept < y.kept;
   }
-  // Once through all runs.
+  // Extends labels through all runs once.
   void pass() {
     labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
     std::vector<int> front{0};
@@ -159,8 +164,9 @@ class Solver {
 
   int64_t placed(const Label& l) const { return l.run == current_ ? l.placed : 0; }
 
-  // Slopes around the one at which the relaxation meets the capacity: it bounds choices that keep about as much as there
-  // is room for, steeper ones bound those that would keep more, flatter ones those that leave room.
+  // Takes slopes around the one at which the relaxation meets the capacity. That slope bounds choices that
+  // keep about as much as there is room for. Steeper slopes bound choices that would keep more, flatter ones
+  // those that leave room.
   void set_multipliers() {
     struct Step { Wide time, bytes; int64_t count; };
     std::vector<Step> steps;
@@ -197,24 +203,25 @@ class Solver {
     multipliers_.push_back(std::move(m));
   }
 
-  // What a label whose other segments take variants from `variant` on costs at least, by one multiplier.
+  // The least cost by one multiplier of a label whose remaining segments take variants from `variant` on.
   Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
     const int64_t left = runs_[current_].count - placed(l);
     const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
     return left > 0 ? own + m.least[current_][variant] * left : own;
   }
 
-  // The least time by all multipliers.
+  // The greatest of the lower bounds by all multipliers.
   Wide bound(const Label& l, size_t variant) const {
     Wide most = 0;
     for (const Multiplier& m : multipliers_) most = std::max(most, (bound(m, l, variant) + m.bytes - 1) / m.bytes);
     return most;
   }
 
-  // room_[run][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
+  // room_[run][variant][placed]: the most bytes that the segments so far may keep, so that the rest fits with
+  // this variant and later ones.
   void set_room() {
     room_.resize(runs_.size());
-    int64_t after = INT64_MAX / 2;   // all that follows fits on top of so many
+    int64_t after = INT64_MAX / 2;   // everything after run i fits on top of this many bytes
     for (size_t i = runs_.size(); i-- > 0;) {
       const SegmentRun& run = runs_[i];
       const size_t n = static_cast<size_t>(run.count);
@@ -236,13 +243,17 @@ class Solver {
     return least > slack_ ? least - slack_ : 0;
   }
 
-  // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one run whose other segments take
-  // variants behind `v`: linear in what it takes and keeps, so that the rest is summed up once for all labels of as many segments.
+  // The difference between a label's least cost, by one multiplier, and the cost of the best known choice.
+  // The label's remaining segments of the current run take variants after `v`. It is linear in the label's time and
+  // bytes, so that all labels with equally many segments share the rest of the sum. A label whose excess is
+  // not negative cannot win.
   struct Excess {
     Wide bytes, time;        // of the multiplier
-    Wide rest, least;        // of all that follows the run, less the best known; of each of its segments that is not placed
-    Wide gain;               // by one more segment on `v`
-    Wide base = 0;           // with the segments that are left now
+    // `rest`: cost of all runs after this one, less that of the best known choice; `least`: least cost of a
+    // segment of this run that is not placed yet
+    Wide rest, least;
+    Wide gain;               // decrease of the excess by one more segment on `v`
+    Wide base = 0;           // rest, and the segments of this run that are left
     void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
     Wide of(int64_t kept, uint64_t picoseconds) const { return bytes * static_cast<Wide>(picoseconds) + time * kept + base; }
   };
@@ -251,14 +262,16 @@ class Solver {
     if (time_to_beat() == UINT64_MAX) return list;
     const std::vector<Variant>& variants = runs_[current_].variants;
     for (const Multiplier& m : multipliers_) {
-      const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;   // unused behind the last variant: none is left there
+      // Unused for the last variant, after which no segment is left.
+      const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;
       const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(time_to_beat());
       list.push_back({m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
     }
     return list;
   }
 
-  // Whether a label can still beat the best known choice: 0 if so; else how many more segments on the variant it takes for that, or `cannot_win`.
+  // How many more segments on the variant a label needs before it can beat the best known choice. 0 if it can
+  // already, `cannot_win` if it never can.
   static constexpr int64_t cannot_win = INT64_MAX;
   static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
     int64_t most = 0;
@@ -271,7 +284,7 @@ class Solver {
     return most;
   }
 
-  // Places all of a run's segments, one variant after the other.
+  // Places all segments of a run, one variant after the other.
   std::vector<int> through(std::vector<int> front) {
     const SegmentRun& run = runs_[current_];
     for (size_t v = 0; v < run.variants.size(); ++v) {
@@ -282,18 +295,19 @@ class Solver {
     return front;
   }
 
-  // A label of the front with so many more segments on one variant.
+  // A label of the front, extended by `count` segments on one variant.
   struct Chain {
     int64_t kept;
     uint64_t picoseconds;
     int parent;              // the label of the front
-    int64_t count;           // of those segments
-    int64_t may_win_from;    // with fewer segments placed it cannot beat the best known choice (`wait`)
+    int64_t count;           // segments on the variant
+    int64_t may_win_from;    // with fewer segments placed it cannot beat the best known choice (see `wait`)
   };
 
-  // The labels that none, one, two, ... segments on variant `v` lead to, as long as they fit and may be worth it; by segments
-  // placed, then by what they keep. Of equally many placed only those that keep less or take less: what is dropped here stays
-  // behind what it was dropped for, whatever is placed on top.
+  // Extends each label by zero, one, two, ... segments on variant `v`, as long as they fit and may win. The
+  // result is sorted by segments placed, then by bytes kept. Of labels with equally many segments placed only
+  // those remain that keep less or take less time. A label that is dropped here stays worse, whatever is
+  // placed on top.
   std::vector<Label> extended(std::vector<int> front, size_t v) {
     const Variant& variant = runs_[current_].variants[v];
     const std::vector<int64_t>& room = room_[current_][v];
@@ -303,14 +317,16 @@ class Solver {
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
-    if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);   // as they were made, they mostly are
+    // mostly sorted already
+    if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);
     const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
                              std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
     const auto before = [](const Chain& x, const Chain& y) {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
-    const bool is_last = v + 1 == runs_[current_].variants.size();   // of which all that are left must be
+    // all segments that are left must take it
+    const bool is_last = v + 1 == runs_[current_].variants.size();
     std::vector<Excess> excess = excesses(v);
     const uint64_t below = time_to_beat();
     std::vector<Label> next;
@@ -333,9 +349,11 @@ class Solver {
       for (Excess& e : excess) e.set(left);
       const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
-        if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;   // nor do those that it leads to
+        // a longer chain would not beat it either
+        if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;
         if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + without(chain.kept) < below)) {
-          // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
+          // Without a segment of this variant the label is unchanged. So is its bound, if later variants have
+          // the same least cost.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
           const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
           if (more == cannot_win) continue;
@@ -349,7 +367,7 @@ class Solver {
             ++made_;
           }
         }
-        // One more, on top of all before it.
+        // One more segment, on top of all before it.
         if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
         longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.may_win_from});
       }
@@ -357,7 +375,7 @@ class Solver {
     return next;
   }
 
-  // The labels of the beam.
+  // Keeps the best labels, as many as the beam allows.
   std::vector<int> kept_of(std::vector<Label> best, size_t variant) {
     if (best.size() > beam_) {
       narrowed_ = true;
@@ -384,8 +402,8 @@ class Solver {
     if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
   }
 
-  // A good choice to begin with: the longest run split between two variants of its hull, the others as the relaxation has
-  // them.
+  // Makes a good first choice: the longest run is split between two variants of its hull, and the other runs
+  // take the variant that the relaxation prefers.
   void make_incumbent() {
     size_t longest = 0;
     std::vector<Parts> parts(runs_.size());
@@ -402,13 +420,13 @@ class Solver {
     for (int slow : run.hull)
       for (int fast : run.hull) {
         if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
-        auto split = [&](int64_t count) {   // `count` segments take the slow one
+        auto split = [&](int64_t count) {   // `count` segments take the slow variant
           Parts& p = parts[longest];
           p = {{slow, count}, {fast, run.count - count}};
           if (slow > fast) std::swap(p[0], p[1]);
           std::erase_if(p, [](const StackChoice::Part& part) { return part.count == 0; });
         };
-        // As few as fit: with more of them less is kept.
+        // As few as fit: the more of them, the fewer bytes are kept.
         int64_t low = 0, high = run.count;
         while (low < high) {
           const int64_t middle = (low + high) / 2;
@@ -423,7 +441,7 @@ class Solver {
 
   uint64_t least_by_rest() const { return rest_ ? rest_->row(0, 0, 0)(0) : 0; }
 
-  // A good choice: segment by segment, and variant by variant, what the bounds of the rest say is best.
+  // Makes a good choice, segment by segment and variant by variant, by the bounds of the rest.
   void follow_rest() {
     std::vector<Parts> parts(runs_.size());
     int64_t kept = 0;
@@ -434,7 +452,8 @@ class Solver {
         const Variant& own = run.variants[v];
         const int64_t before = placed;
         while (placed < run.count && kept <= limit_ - own.peak && kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
-          const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];   // later variants do not fit any more
+          // later variants would no longer fit
+          const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
           if (!must && rest_->row(i, v + 1, placed)(kept) < size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept))) break;
           kept += own.kept, ++placed;
         }
@@ -458,15 +477,16 @@ class Solver {
   size_t most_labels_;
   uint64_t to_beat_;
   double tolerance_;
-  uint64_t slack_ = 0;   // picoseconds: what is faster by no more than that is not looked for
+  uint64_t slack_ = 0;   // picoseconds; choices that are faster by no more than this may be missed
   std::optional<RestTimes> rest_;
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
-  std::vector<Chain> here_, longer_;   // of `extended`: those of as many segments, and those that one more leads to
+  // chains with as many segments placed as the loop is at, and with one more
+  std::vector<Chain> here_, longer_;
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
-  bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit
+  bool narrowed_ = false, cut_off_ = false;   // whether labels were dropped: by the beam, or by most_labels
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Labels for a stack whose last run has one variant: what stack.h is made of.
+// Solves a stack whose last run has one variant, by labels. See stack.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,19 +11,21 @@ namespace stw {
 
 using Parts = std::vector<StackChoice::Part>;
 
-// Runs the segments through: their time and peak.
+// Computes the time and the peak of a choice.
 StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> parts);
 
-// The choice that keeps the least under a limit: every run's segments one variant after the other. Where there is none, the least of the
-// peaks that were next_peak the limit: below it nothing changes.
+// The choice that keeps the fewest bytes within a limit. Each run's segments are placed one variant after the
+// other. If there is no choice, next_peak is the least peak that was above the limit: no smaller limit
+// changes the answer.
 struct LeastKept {
   std::optional<StackChoice> choice;
   int64_t next_peak = INT64_MAX;
 };
 LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
 
-// `to_beat`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
-// need not be found where to find it takes long; the bound then tells of it.
+// `to_beat`: picoseconds of a known choice; only faster ones are wanted. `tolerance`: a choice that is faster
+// by no more than this share of the time may be missed where finding it takes long. The bound then accounts
+// for that.
 StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance);
 
 }  // namespace stw

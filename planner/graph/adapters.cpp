@@ -60,7 +60,7 @@ class Adding {
     return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target + "\"; there are " + list + "and " + all_targets + " for all"};
   }
 
-  // One for each matrix, however often that is used.
+  // Adds a factor of a matrix, or returns the existing one if the matrix was adapted before.
   int parameter(int weight, const char* suffix, Shape shape, Initializer initializer, float std) {
     const auto [known, is_new] = factors_.try_emplace({weight, suffix}, static_cast<int>(graph_.tensors.size()));
     if (!is_new) return known->second;
@@ -98,7 +98,8 @@ class Adding {
     graph_.ops.push_back({kind, attributes, std::move(inputs), {output}, segment_});
   }
 
-  // Of the op that was added last: its output becomes the base of what its readers get.
+  // Adapts the op that was added last: its output becomes the base, and its readers read the adapter's
+  // output.
   void adapt() {
     const Op& linear = graph_.ops.back();
     const bool transposed = linear.attributes.transposed;
@@ -113,12 +114,13 @@ class Adding {
       const Shape shape = graph_.at(weight).shape;
       const int64_t inputs = shape[transposed ? 0 : 1], features = shape[transposed ? 1 : 0];
       if (!graph_.at(weight).trainable && is_target(module_name(graph_.at(weight)))) {
-        // As wide as uniform numbers within 1 / sqrt(inputs), from which PEFT begins.
+        // PEFT begins with uniform numbers within 1 / sqrt(inputs). This is their standard deviation.
         const auto std = static_cast<float>(1 / std::sqrt(3 * static_cast<double>(inputs)));
         of_parts.columns[high_weights.size()] = column;
         low_weights.push_back(parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
         high_weights.push_back(parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
-        graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;   // its rows are the weight's
+        // Its rows are in the weight's order.
+        graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;
       }
       column += features;
     }
@@ -156,9 +158,9 @@ class Adding {
   Graph& graph_;
   const Adapters& adapters_;
   const std::function<bool(const Tensor&)>& is_trained_whole_;
-  std::vector<bool> is_known_;       // of the targets: whether they name anything
-  std::map<std::pair<int, std::string>, int> factors_;   // of a matrix, by suffix
-  std::set<std::string> modules_;    // last parts of the names of what could have one
+  std::vector<bool> is_known_;       // for each target: whether it names anything
+  std::map<std::pair<int, std::string>, int> factors_;   // key: matrix and suffix
+  std::set<std::string> modules_;    // last parts of the names of all matrices that could have an adapter
   int next_number_ = 0, segment_ = -1;
   uint32_t stream_ = 0;
 };
@@ -186,12 +188,12 @@ void tie_choices(Graph& graph) {
     if (o.kind != OpKind::linear || graph.at(o.inputs[1]).adapter_of < 0) continue;
     is_narrow[y] = true;
     const int made_by = graph.producer[static_cast<size_t>(o.inputs[0])];
-    // The matrix itself reads what comes before the dropout of its adapter.
+    // The matrix itself reads the tensor before the dropout of its adapter.
     if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1)) is_dropped[static_cast<size_t>(o.inputs[0])] = true;
   }
   for (Segment& s : graph.segments) {
     s.kept_with.assign(s.saveable.size(), Segment::own_choice);
-    int of_part = Segment::own_choice;   // the first one inside
+    int of_part = Segment::own_choice;   // first narrow tensor inside the feed-forward part
     for (size_t k = 0; k < s.saveable.size(); ++k) {
       const int tensor = op(s.saveable[k]).outputs[0];
       if (is_dropped[static_cast<size_t>(tensor)]) s.kept_with[k] = Segment::never;

@@ -87,20 +87,21 @@ void Differentiation::run() {
     }
   }
   mark_chunked();
-  // Buffers are numbered in op order: the order in which the gradients of a parameter with several uses are added.
+  // Numbers buffers in op order. In this order the gradients of a parameter with several uses are added.
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
   std::vector<int> uses(graph_.tensors.size());
   for (const ParameterGradient& g : graph_.gradients) graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 
-// In the head, what only ops of a chunk read and write needs the rows of one chunk. The loss of a token and the gradient
-// of the head's input are read by ops of all rows.
+// Marks tensors of the head that only ops of a chunk read and write: they need the rows of one chunk. Ops of
+// all rows read the losses of tokens and the gradient of the head's input, so these are not marked.
 void Differentiation::mark_chunked() {
   for (size_t s = 0; s < graph_.segments.size(); ++s) {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
     const int input_gradient = gradient_of(graph_.segments[s].input);
-    const Op& last = graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];   // of all rows
+    // It works on all rows.
+    const Op& last = graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       Tensor& tensor = graph_.tensors[t];
       tensor.chunked = tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&

@@ -1,23 +1,24 @@
-// Reverse-mode differentiation of a graph, op by op: the backward rules are in the op table.
+// Reverse-mode differentiation of a graph, op by op. The backward rules are in the op table.
 #pragma once
 #include "planner/graph/op_table.h"
 
 namespace stw {
 
-// What a backward rule may ask and emit. Gradients of activations are values: an op that adds to one reads the old value
-// as its addend and makes a new one, which may take the old one's memory (OpRow::in_place).
+// The interface that backward rules use. Gradients of activations are values: an op that adds to a gradient
+// reads the old value as its addend and computes a new one. The new one may take the old one's memory
+// (OpRow::in_place).
 class Differentiation {
  public:
   explicit Differentiation(Graph& graph);
   void run();
 
   const Graph& graph() const { return graph_; }
-  bool wanted(int tensor) const;           // does a trainable parameter lie in or below it?
-  int gradient_of(int tensor) const { return gradient_[static_cast<size_t>(tensor)]; }  // -1: none arrived yet
+  bool wanted(int tensor) const;           // whether a trainable parameter contributes to it
+  int gradient_of(int tensor) const { return gradient_[static_cast<size_t>(tensor)]; }  // -1: none yet
   void set_gradient(int tensor, int value) { gradient_[static_cast<size_t>(tensor)] = value; }
-  void add_gradient(int tensor, int value);             // emits an `add` where one is there already
-  int new_gradient(int tensor, const char* name);       // a new value of the tensor's shape
-  int parameter_gradient(int parameter);                // the buffer of this use; -1 where it is frozen or absent
+  void add_gradient(int tensor, int value);             // emits an `add` if the tensor already has a gradient
+  int new_gradient(int tensor, const char* name);       // a new value with the tensor's shape
+  int parameter_gradient(int parameter);   // the buffer of this use; -1 if the parameter is frozen or absent
   void emit(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
 
  private:

@@ -8,8 +8,8 @@ namespace {
 
 bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
 
-// Whether ops of a kind go row by row: a row of outputs comes of that row of inputs alone, and sums over rows may be cut at
-// multiples of tile_unit(graph, part).
+// Whether ops of a kind work row by row: a row of outputs depends on that row of inputs alone, and sums over
+// rows may be cut at multiples of tile_unit(graph, part).
 bool is_row_by_row(OpKind kind) {
   switch (kind) {
     case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
@@ -28,7 +28,7 @@ bool is_row_by_row(OpKind kind) {
 
 bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }
 
-// How often each tensor is read.
+// Number of times that each tensor is read.
 std::vector<int> reads_of(const Graph& graph, const std::vector<Op>& ops) {
   std::vector<int> reads(graph.tensors.size());
   for (const Op& op : ops)
@@ -46,7 +46,7 @@ class Finder {
  private:
   FeedForward part_from(int first, int end) const;
   bool find_gradient_ops(const Segment& segment, FeedForward& part) const;
-  // Whether only ops [first, end) read these tensors.
+  // Whether no other ops than [first, end) read these tensors.
   static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end, const std::vector<int>& tensors) {
     for (int t : tensors) {
       int own = 0;
@@ -60,15 +60,17 @@ class Finder {
   }
 
   const Graph& graph_;
-  std::vector<int> reads_, gradient_reads_;   // by forward ops, by gradient ops
+  std::vector<int> reads_, gradient_reads_;   // by forward ops, and by gradient ops
 };
 
-// The gradient ops of the part: from the first to the last one that touches what lies inside, or the gradient of that.
+// Finds the gradient ops of the part: from the first to the last op that touches an inner tensor or its
+// gradient.
 bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
   auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
-  // Ops that make input gradients are found by the parameters they read: they may read nothing of what lies inside.
-  std::vector<int> parameters, outer;   // of all ops, of those that read the part's input
+  // Ops that compute input gradients are found by the parameters they read, because they may read no inner
+  // tensor.
+  std::vector<int> parameters, outer;   // parameters of all ops, and of the ops that read the part's input
   const int input = graph_.op(part.first_op).inputs[0];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
     for (int t : graph_.op(i).inputs) {
@@ -85,11 +87,12 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     if (std::none_of(op(i).inputs.begin(), op(i).inputs.end(), is_inside)) continue;
     first = std::min(first, i);
     last = i;
-    // The gradient of the part's input is what the last op that adds to it makes.
+    // The last op that adds to the gradient of the part's input computes that gradient.
     bool is_of_input = leaves(op(i));
     for (int k = i + 1; k < end && is_of_input; ++k) is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
-      if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);   // sums are of all rows
+      // Sums are over all rows.
+      if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);
   }
   for (int i = first; i <= last; ++i) {
     if (!is_row_by_row(op(i).kind)) return false;
@@ -103,8 +106,8 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   return is_private(graph_.gradient_ops, gradient_reads_, first, last + 1, inner);
 }
 
-// The part that begins with op `first` and ends with a product behind an activation. All of its ops go row by row, and read the
-// first op's input or each other's outputs; residuals may come from elsewhere.
+// The part that begins with op `first` and ends with a product after an activation. All of its ops work row
+// by row. They read the first op's input or each other's outputs; only residuals may come from elsewhere.
 FeedForward Finder::part_from(int first, int end) const {
   auto op = [&](int i) -> const Op& { return graph_.ops[static_cast<size_t>(i)]; };
   FeedForward part;
@@ -143,7 +146,7 @@ int64_t tile_unit(const Graph& graph, const FeedForward& part) {
 
 Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};
-  // Whole samples, or parts of each sample.
+  // Either whole samples, or parts of each sample.
   const bool whole = tile_rows >= rows_per_sample;
   const int64_t step = whole ? tile_rows / rows_per_sample * rows_per_sample : tile_rows, length = whole ? rows : rows_per_sample, pieces = rows / length;
   return {step, length / step * pieces, length % step, length % step > 0 ? pieces : 0};
@@ -151,7 +154,8 @@ Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
 
 std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   const Tiling t = tiling_of(rows, rows_per_sample, tile_rows);
-  const int64_t in_a_row = t.short_count > 0 ? t.count / t.short_count : t.tiles();   // before a short one
+  // Full tiles before a short one.
+  const int64_t in_a_row = t.short_count > 0 ? t.count / t.short_count : t.tiles();
   std::vector<Tile> tiles;
   for (int64_t begin = 0, n = 0; begin < rows; begin += tiles.back().rows, ++n)
     tiles.push_back({begin, n % (in_a_row + 1) == in_a_row ? t.short_rows : t.rows});
@@ -176,7 +180,7 @@ bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
 }
 
 void find_feed_forward(Graph& graph) {
-  // cuBLASLt's weight gradients of a sample in pieces are others than those of the whole.
+  // cuBLASLt computes other bits if a sample's weight gradient is cut into pieces.
   if (uses_cublaslt(graph.kernels)) return;
   const Finder finder(graph);
   for (Segment& s : graph.segments)

@@ -12,8 +12,8 @@ int reads_of(const std::vector<Op>& ops, int tensor) {
   return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
 }
 
-// Our own products on tensor cores end in the tanh form of GELU where they take whole chunks of 8 numbers in 16 bits
-// (kernels::ends_in_gelu; src/ asserts that both agree).
+// Our own products on tensor cores can end in the tanh form of GELU if they take whole chunks of 8 numbers in
+// 16 bits (kernels::ends_in_gelu; src/ asserts that both agree).
 bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
   const Tensor& w = graph.at(weight);
   return form == Activation::gelu_tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
@@ -36,8 +36,9 @@ class Backward {
  public:
   Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
 
-  // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is next. If a norm's gradient
-  // comes later, the product leaves sums of tiles, and the norm's kernel folds them with its own.
+  // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is
+  // the next op. If a norm's gradient comes later, the product leaves sums of tiles, and the norm's kernel
+  // folds them with its own.
   void fuse_slopes() {
     for (int i = begin_; i + 1 < end_; ++i) {
       if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
@@ -57,9 +58,9 @@ class Backward {
       if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient && op(i).inputs[1] == op(i + 1).inputs[0]) op(i + 1).fused = true;
   }
 
-  // A bias's gradient moves into the next norm's gradient where that norm reads the same gradient as its addend. One that comes after
-  // attention's gradient moves too, whatever it reads: the memory that it then takes for longer is no more than attention's gradient took
-  // for queries, keys and values.
+  // Moves a bias's gradient into the next norm's gradient if that norm reads the same gradient as its addend.
+  // Also moves a bias's gradient that comes after attention's gradient, whatever it reads. The memory that it
+  // then takes for longer is no more than attention's gradient took for queries, keys and values.
   void fuse_into_norms() {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
@@ -70,7 +71,8 @@ class Backward {
     }
   }
 
-  // Gradients of weights and biases wait for the next ones of their kind where that keeps nothing alive that would be gone.
+  // Lets gradients of weights and biases wait for the next ones of their kind, if no tensor lives longer for
+  // it.
   void join(OpKind kind) {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != kind || op(i).fused) continue;
@@ -85,13 +87,14 @@ class Backward {
 
  private:
   Op& op(int i) { return ops_[static_cast<size_t>(i)]; }
-  bool is_head(int i) { return i + 1 < end_ && op(i + 1).fused; }   // of a run
+  // Whether op i is the first of a fused run.
+  bool is_head(int i) { return i + 1 < end_ && op(i + 1).fused; }
   void move(int from, int to) {
     const auto at = [&](int i) { return ops_.begin() + i; };
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
   }
-  int next_norm(int i) {   // the next norm's gradient, where it makes that of a weight, or -1
+  int next_norm(int i) {   // the next norm's gradient, if it computes a weight's gradient, or -1
     for (int n = i + 1; n < end_; ++n)
       if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
     return -1;
@@ -105,7 +108,7 @@ class Backward {
     op(end - 1).fused = true;
     return true;
   }
-  // Whether op `slope` leaves sums of tiles for `bias`. Bytes of a row of theirs are a whole number.
+  // Whether op `slope` leaves sums of tiles for `bias`. The bytes of a row of sums must be a whole number.
   bool leave_sums(int slope, int bias) {
     const int norm = next_norm(bias), dx = op(slope).outputs[0];
     const int64_t features = graph_.features(dx);
@@ -133,7 +136,7 @@ class Backward {
       if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
     return false;
   }
-  // Whether the products of both are one launch: on tensor cores, and not too many.
+  // Whether one launch can compute the products of both: on tensor cores, and not too many.
   bool are_one_launch(const Op& a, const Op& b) const {
     for (const Op* one : {&a, &b})
       for (size_t k = 2; k < one->inputs.size(); ++k)
@@ -141,8 +144,8 @@ class Backward {
           if (graph_.at(one->inputs[k]).shape[dimension] % fused_unit != 0) return false;
     return a.outputs.size() + b.outputs.size() <= most_fused_weights;
   }
-  // What op `i` reads lives until op `next` anyway: somebody reads it there or later. Or the last to read it is attention's gradient:
-  // queries, keys and values, which are no smaller, end there.
+  // Whether the inputs of op `i` live until op `next` anyway. Another op reads them there or later. Or
+  // attention's gradient is their last reader: queries, keys and values, which are no smaller, end there.
   bool may_wait(int i, int next) {
     for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
       const int t = op(i).inputs[k];
@@ -154,8 +157,8 @@ class Backward {
     return true;
   }
 
-  // Whether nothing stands between the two but a product that ends in GELU's slope. GELU's input and output are then alive together, and
-  // the gradient takes the input's place, as before. Only the sums of a bias are new.
+  // Whether only a product that ends in GELU's slope stands between the two. GELU's input and output are then
+  // alive together, and the gradient takes the input's place, as before. Only the sums of a bias are new.
   bool is_before_slope(int i, int next) {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&

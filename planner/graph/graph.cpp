@@ -49,10 +49,10 @@ static bool has_rounded_outputs(const Graph& graph, const Op& op) {
 bool Graph::is_library_product(const Op& op) const {
   if (!uses_cublaslt(kernels) || !is_product(op)) return false;
   if (op.kind != OpKind::linear_weight_gradient) return true;
-  // Our kernels round gradients in bf16. Gradients of the head come in chunks of the loss: their length is the planner's choice and may
-  // change no bit.
+  // Our kernels round gradients in bf16. Gradients of the head come in chunks of the loss. The planner
+  // chooses the length of a chunk, and it may change no bit.
   if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
-  // Exact ones are a call for every sample, each of which reads and writes the gradient.
+  // In exact mode, every sample is a call of its own, and each call reads and writes the gradient.
   return !exact || (!uses_wgmma(kernels) && rows_of(op) >= least_library_sample);
 }
 
@@ -60,10 +60,10 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
-// Heads that attention on tensor cores takes, ours by mma.sync and cuDNN's alike.
+// Head sizes that attention on tensor cores takes: ours by mma.sync, and cuDNN's.
 static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
 
-// With dropout, a window, a bias or documents inside of a sample it is ours.
+// Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
   return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi && inputs[Input::positions] < 0 && suits_tensor_cores(op);
@@ -78,7 +78,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
-  // Other heads than those are attended to by chains, as in fp32.
+  // Attention with other head sizes is computed by chains, as in fp32.
   if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
@@ -131,7 +131,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   state.shape = {step_state_bytes};
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
-  // Their records are always there: parameters are numbered alike with and without them.
+  // Their tensors always exist, so that parameters have the same numbers with and without them.
   for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
@@ -375,8 +375,8 @@ int GraphBuilder::scale(int x, float factor, const char* name) {
   return y;
 }
 
-// The sum of a product and what was there before is the product's own business: it is read where the product is stored, and nobody
-// wants the product alone.
+// Fuses the sum into the product before it: the kernel reads the addend when it stores the product. No other
+// op needs the product alone.
 int GraphBuilder::add(int a, int b, const char* name) {
   Op& last = graph_.ops.back();
   if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
@@ -405,7 +405,7 @@ void GraphBuilder::loss(int logits) {
   else cross_entropy(logits);
 }
 
-// Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
+// Vocabularies may be odd. Rows begin at addresses that vectors and tensor cores can take.
 void GraphBuilder::align_rows(int logits) {
   Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;

@@ -1,5 +1,5 @@
-// The graph of one model: tensors and ops of one micro-batch, with sizes of one sample, so that a graph serves every
-// micro-batch. Models are built by a GraphBuilder (src/models); gradients are added by `differentiate`.
+// The graph of one model: tensors and ops of one micro-batch. Sizes are those of one sample, so a graph
+// serves every micro-batch. GraphBuilder builds models (src/models). `differentiate` adds gradients.
 #pragma once
 #include <map>
 #include <string>
@@ -15,42 +15,45 @@ namespace stw {
 
 enum class SegmentKind : uint8_t { embedding, block, final, head };
 
-// The part of a block that may run in tiles of rows (feed_forward.h); no ops where there is none.
+// The part of a block that may run in tiles of rows (feed_forward.h). No ops if the block has none.
 struct FeedForward {
-  int first_op = 0, op_count = 0;                   // of Graph::ops
-  int first_gradient_op = 0, gradient_op_count = 0; // of Graph::gradient_ops
+  int first_op = 0, op_count = 0;                   // in Graph::ops
+  int first_gradient_op = 0, gradient_op_count = 0; // in Graph::gradient_ops
   std::vector<int> inner, inner_gradients;          // tensors that only these ops read and write
   bool exists() const { return op_count > 0; }
 };
 
-// A run of consecutive ops. A block's input is kept for the backward pass; what else is kept is the plan's decision.
+// A run of consecutive ops. A block's input is kept for the backward pass. The plan decides which other
+// tensors are kept.
 struct Segment {
   SegmentKind kind;
-  int block = -1;               // number of the block
+  int block = -1;               // index of the block
   int first_op = 0, op_count = 0;
   int input = -1, output = -1;  // tensors
-  // Backward ops of this segment in `gradient_ops`, in the order they run.
+  // Backward ops of this segment in `gradient_ops`, in execution order.
   int first_gradient_op = 0, gradient_op_count = 0;
-  // Forward ops whose outputs its backward ops read (without the segment's output, which is always kept): bit i of a
-  // save-set stands for the outputs of saveable[i].
+  // Forward ops whose outputs the segment's backward ops read. The segment's output is left out: it is always
+  // kept. Bit i of a save-set stands for the outputs of saveable[i].
   std::vector<int> saveable;
-  // What a search does not choose by itself: for each of these the place in `saveable` of what it is kept with, or one of the below.
-  // Empty: all are choices.
+  // Ties choices. For each entry of `saveable`: the index of the entry that it is kept with, or one of these
+  // constants. Empty: every entry is a choice of its own.
   static constexpr int own_choice = -1, always = -2, never = -3;
   std::vector<int> kept_with;
-  uint32_t choice_of(uint32_t saved) const;   // the set that a search tries in place of this one
+  uint32_t choice_of(uint32_t saved) const;   // the save-set that a search tries in place of this one
   FeedForward feed_forward;
 };
 
-// One use of a parameter by a forward op has one gradient buffer: with a shared one the order of contributions would
-// depend on how the batch is cut. The update adds them up in op order (update.h).
+// The gradient of one use of a parameter by a forward op. Each use has a buffer of its own: in a shared
+// buffer, the order of the contributions would depend on how the batch is cut. The update adds the buffers up
+// in op order (update.h).
 struct ParameterGradient { int parameter; int gradient; };
 
-// A parameter that is updated inside the backward pass: ops, and the element of the sums of squares that is its own. Its gradient
-// is a value of the program like any other.
+// A parameter that is updated inside the backward pass: its ops, and its element of the sums of squares. Its
+// gradient is a value of the program like any other.
 struct FusedUpdate { int square_sum, update; int64_t sum; };
 
-// Rotary positions: what angles grow by from position to position, and tables of scale·cos and scale·sin of them, (sequence, frequencies).
+// Rotary positions: the angles' increase from one position to the next, and tables of scale·cos and scale·sin
+// of the angles, (sequence, frequencies).
 struct RotaryTables {
   int cosine = -1, sine = -1;   // tensors
   std::vector<float> inverse_frequencies;
@@ -60,37 +63,42 @@ struct RotaryTables {
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
-  int64_t token_types = 0;           // that the model tells apart, where it has that input
+  int64_t token_types = 0;           // number of types, if the model has that input
   Task task = Task::language_model;
-  int64_t labels = 0;                // of a task with labels, that targets are; 0: targets are tokens
-  LabelPlace label_place = LabelPlace::last_token;   // of a classifier
-  bool generates = true;             // tokens one after the other: no attention sees later ones, and no token has a label of its own
+  int64_t labels = 0;                // number of labels that targets choose from; 0: targets are tokens
+  LabelPlace label_place = LabelPlace::last_token;   // for a classifier
+  // Tokens one after the other: attention sees no later token, and tokens have no labels.
+  bool generates = true;
   Format compute = Format::f32;      // of activations
-  Kernels kernels = Kernels::portable;   // as the numerics have it
-  Attention attention = Attention::own;  // the same
+  Kernels kernels = Kernels::portable;   // copied from the numerics
+  Attention attention = Attention::own;  // copied from the numerics
   bool exact = true;
-  uint64_t values_at_once = 0;           // about so many elements of matrices of codes an op makes at once (quantize.h)
+  // About the most elements of matrices of codes that an op decodes at once (quantize.h)
+  uint64_t values_at_once = 0;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order
-  std::vector<Op> update_ops;    // after the last micro-step: sums of gradients, norm, scalars, optimizer (update.h)
+  // After the last micro-step: sums of gradients, norm, scalars, optimizer (update.h)
+  std::vector<Op> update_ops;
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
-  std::vector<Op> generate_ops;  // that with a cache of keys and values
+  std::vector<Op> generate_ops;  // the same with a cache of keys and values
   std::vector<Op> transfer_ops;  // a fetch and a store of each tensor that may lie in host memory (offload.h)
   std::vector<int> transfer;     // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;
   std::vector<ParameterGradient> gradients;  // in op order
-  // Of every op of `gradient_ops` the updates inside the backward pass that follow it; empty unless updates are fused.
+  // For every op of `gradient_ops`: the updates inside the backward pass that follow it. Empty unless updates
+  // are fused.
   std::vector<std::vector<FusedUpdate>> updates_after;
-  int begin_update = -1;         // the op that comes before them all, or -1
-  std::vector<int> producer;     // forward op that makes a tensor, or -1
+  int begin_update = -1;         // the op before all updates inside the backward pass, or -1
+  std::vector<int> producer;     // tensor -> forward op that computes it, or -1
   InputIndices inputs;           // tensors
   int state = -1;
-  int64_t first_position = 0;        // the row of the table of positions that belongs to a document's first token
-  Preference preference = Preference::none;  // of pairs of documents
-  int token_weights = -1;                    // what a preference makes of a pair: factors of its tokens' gradients
-  std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
-  // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few for little memory, more for full speed on a GPU.
+  int64_t first_position = 0;        // the row of the table of positions for a document's first token
+  Preference preference = Preference::none;  // for pairs of documents
+  int token_weights = -1;   // tensor: the factors of tokens' gradients that a preference computes from a pair
+  std::vector<RotaryTables> rotary;   // one for each kind of rotary positions, if the model has several
+  // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few rows
+  // save memory; more rows reach full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
 
   int resolve(int tensor) const {            // follows tied_to
@@ -99,11 +107,12 @@ struct Graph {
   }
   bool fuses_updates() const { return begin_update >= 0; }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
-  // The tensors of all inputs; of those that the loss alone reads; of the others.
+  // The tensors of all inputs, of those that only the loss reads, and of the others.
   std::vector<int> all_inputs() const { return inputs_where([](const InputRow&) { return true; }); }
   std::vector<int> loss_inputs() const { return inputs_where([](const InputRow& row) { return row.of_loss; }); }
   std::vector<int> body_inputs() const { return inputs_where([](const InputRow& row) { return !row.of_loss; }); }
-  // Of the update's ops the first one that sums up squares, of which there is one for each element of norm_sums: in front of it gradients are added up.
+  // The first op of the update that sums squares. There is one such op for each element of norm_sums. The ops
+  // before it add up gradients.
   int first_square_sum() const;
   // One numbering for all ops: the six lists one after the other.
   const Op& op(int index) const;
@@ -114,28 +123,32 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
-  // Whether an evaluation counts what is right: a number never is.
+  // Whether an evaluation counts correct outputs. It does not count numbers.
   bool counts_hits() const { return (labels > 0 && task != Task::number) || task == Task::masked_language_model; }
   size_t loss_ops() const { return counts_hits() ? 3 : 2; }   // at the end of evaluate_ops
-  // Whether the logits of a text are told: one row for each text. Those of all tokens would take more memory than training does.
+  // Whether the library returns the logits of a text, in one row for each text. Those of all tokens would
+  // take more memory than training does.
   bool tells_logits() const { return task != Task::masked_language_model; }
-  int64_t classes() const { return labels > 0 ? labels : vocabulary; }   // logits of a row, and numbers that targets may be where they say which one
-  // Numbers that a row of a sample has of an input.
+  // Logits of a row; a target that names a class is smaller than that.
+  int64_t classes() const { return labels > 0 ? labels : vocabulary; }
+  // Numbers of an input for one row of a sample.
   int64_t input_width(Input input) const { return input_row(input).of_labels ? labels : 1; }
   int blocks() const;
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
-  bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
+  bool has_adapters() const;   // low-rank adapters (adapters.h); then nothing else is trained
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
-  // Rows of a sample that an op goes over: those of its first operand that has rows.
+  // Rows of a sample that an op processes: those of its first operand that has rows.
   int64_t rows_of(const Op& op) const;
   int64_t rows_of(int tensor) const { return at(tensor).rows; }
-  // The window of this attention, where a sample has more rows; else 0.
+  // The window of this attention, if a sample has more rows than that; else 0.
   int64_t window_of(const Op& op) const { return op.attributes.window < rows_of(op) ? op.attributes.window : 0; }
-  bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs; it may decline some
-  bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
+  // Whether cuBLASLt computes it in training programs; the library may decline some.
+  bool is_library_product(const Op& op) const;
+  // Whether warpgroups compute it (wgmma), if operands are aligned.
+  bool is_wgmma_product(const Op& op) const;
   bool is_wgmma_attention(const Op& op) const;
-  bool is_library_attention(const Op& op) const; // whether cuDNN does
+  bool is_library_attention(const Op& op) const; // whether cuDNN computes it
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (rows, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
@@ -150,32 +163,37 @@ struct Graph {
   }
 };
 
-// Samples from which on cuBLASLt's weight gradients pay in exact mode: each adds its sum to the gradient, 8 bytes of memory an element for
-// 2 multiply-adds a token, where our own kernels keep the sum in registers from sample to sample.
+// From this many rows of a sample on, cuBLASLt's weight gradients are faster in exact mode. Each sample adds
+// its sum to the gradient: 8 bytes of memory traffic an element for 2 multiply-adds a token. Our own kernels
+// keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
 // Weight gradients, and input gradients over the features of a part, are chains of so many terms that are added up one after the
 // other: where such a sum runs, rows and features are cut at multiples of it alone. kernels::chain_terms; src/ asserts that both agree.
 inline constexpr int64_t chain_unit = 256;
-inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of so many elements
+inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of this many elements
 
 struct LinearWeights { int weight; int bias = -1; };
 
-// Which keys a row of attention sees, and the bias of its scores (kernels/common/score_rule.h).
+// The keys that a row of attention sees, and the bias of its scores (kernels/common/score_rule.h).
 struct ScoreRule {
   int64_t window = 0;    // Attributes::window
   bool causal = true;
   bool alibi = false;    // causal only
-  int following = -1;    // where not causal and samples hold documents: a tensor of int32 (sequence), how many rows of its document follow a row
+  // If not causal, and samples hold documents: a tensor of int32 (sequence), the number of rows of its
+  // document that follow each row.
+  int following = -1;
 };
 
 class GraphBuilder {
  public:
   GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
 
-  // A parameter of a name that was given before, and of the same shape, is the same one: its ops share it.
+  // Adds a parameter. If the name was given before, with the same shape, returns the existing parameter: its
+  // ops share it.
   int parameter(std::string name, Shape shape, Initializer initializer, float std = 0, WeightLayout layout = {});
   int tied(std::string name, int to);                  // another name for a parameter's bytes
-  // Declares tables of cosines and sines, half as many frequencies as a head has numbers that are turned. For `rope`: which ones they are.
+  // Declares tables of cosines and sines. A head has twice as many rotated numbers as there are frequencies.
+  // Returns the index of the tables, for `rope`.
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
@@ -188,7 +206,8 @@ class GraphBuilder {
   int position_rows(int64_t first_position);   // adds positions too
   // The rows of `table` for the tokens, plus rows of `positions` (-1: none) for their positions.
   int embedding(int table, int positions, const char* name);
-  // Rows of `table` by `ids`, plus rows of `positions` (-1: none) by `position_ids` (-1: by the row in the sample).
+  // Rows of `table` by `ids`, plus rows of `positions` (-1: none) by `position_ids` (-1: by the row in the
+  // sample).
   int embedding(int ids, int table, int positions, int position_ids, const char* name);
   int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset = 0);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
@@ -196,19 +215,19 @@ class GraphBuilder {
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name) {
     return linear(x, parts, transposed, name, graph_.compute);
   }
-  // x: queries, keys and values side by side; the weights are one head long.
+  // x: queries, keys and values next to each other. The weights have the size of one head.
   int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset = 0);
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, const ScoreRule& rule = {});
   int gelu(int x, Activation activation, const char* name);   // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
-  int document_mean(int x, const char* name);          // every sample holds documents, as after `following`
-  int scale(int x, float factor, const char* name);    // x itself where it is 1
+  int document_mean(int x, const char* name);   // every sample must hold documents, as after `following`
+  int scale(int x, float factor, const char* name);    // x itself if factor is 1
   int add(int a, int b, const char* name);
-  int dropout(int x, float p, const char* name);       // x itself where p is 0
-  void loss(int logits);                               // of the graph's task: cross entropy, or that of values
-  void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
-  // Before the loss: what its targets are, and where. Without it they are tokens.
+  int dropout(int x, float p, const char* name);       // x itself if p is 0
+  void loss(int logits);   // of the graph's task: cross entropy, or the loss of values
+  void cross_entropy(int logits);                      // of tokens, or of labels after a call of `labels`
+  // Declares labels as targets, and where they are. Call it before the loss. Without it, targets are tokens.
   void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
     graph_.task = task, graph_.labels = count, graph_.label_place = place;
     graph_.generates = graph_.generates && place != LabelPlace::every_token;
@@ -218,17 +237,17 @@ class GraphBuilder {
 
  private:
   int activation(const char* name, int64_t rows, Shape shape, Format format);
-  // With as many rows as `x` has.
+  // A tensor with as many rows as `x`.
   int rows_like(int x, const char* name, int64_t features) { return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute); }
   void align_rows(int logits);
   void value_loss(int logits);
-  void input(Input input);  // makes the input's tensor
-  int need(Input input);    // adds the input to the graph; its tensor
-  // `inputs` and, where samples hold documents, the positions in them.
+  void input(Input input);  // creates the input's tensor
+  int need(Input input);    // adds the input to the graph; returns its tensor
+  // `inputs`, and the positions in documents if samples hold documents.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
-  std::map<std::string, int> named_;   // parameters
+  std::map<std::string, int> named_;   // name -> parameter
   InputIndices records_;   // tensors of inputs, whether the graph needs them or not
   uint32_t streams_ = 0;
   int parameters_ = 0;

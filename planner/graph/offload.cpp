@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-// For every parameter the number of its block, or that of all blocks where other segments use it too.
+// For every parameter: the index of its block. The number of blocks, if other segments use it too.
 std::vector<int> parts(const Graph& graph) {
   std::vector<int> part(graph.tensors.size(), -1);
   const int outside = graph.blocks();
@@ -49,7 +49,8 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   }
   for (const ParameterGradient& g : graph.gradients)
     host[static_cast<size_t>(g.gradient)] = part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
-  for (const Op& op : graph.update_ops)   // what is added up before the update stays where that is done
+  // Gradients that are added up before the update stay where they are added.
+  for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum)
       for (int t : op.inputs) host[static_cast<size_t>(t)] = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)

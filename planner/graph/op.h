@@ -1,5 +1,5 @@
-// Kinds of operations and what an operation is. How a kind behaves (cost, workspace, backward rule) is its row in the
-// op table (op_table.h); which kernel runs it is the business of src/.
+// The kinds of operations, and the record of an operation. Cost, workspace and backward rule of a kind are in
+// its row of the op table (op_table.h). src/ knows the kernel that runs it.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -8,13 +8,13 @@
 
 namespace stw {
 
-// Operands by position; -1 where an optional one is absent.
+// Operands by position; -1 if an optional one is absent.
 enum class OpKind : uint8_t {
   embedding,              // tokens, table, positions?, document positions? -> y
   norm,                   // x, weight, bias?                     -> y
-  qk_norm,                // x, weight of queries, of keys        -> y: x and y are queries, keys, values side by side
-  linear,                 // x, (weight, bias?)…, residual?       -> y: the parts side by side; a residual beside one part only
-  adapter,                // base, low, weight…                   -> y: base, and low's share of every part where that lies in it
+  qk_norm,                // x, weight of queries, of keys        -> y (both queries, keys, values side by side)
+  linear,                 // x, (weight, bias?)…, residual?       -> y: parts side by side; residual: one part
+  adapter,                // base, low, weight…                   -> y: base plus low·Wᵀ in each part's columns
   scale,                  // x                                    -> y
   rope,                   // x, cosine, sine, document positions? -> y
   attention,              // qkv, document positions?, following? -> out, lse
@@ -51,11 +51,11 @@ enum class OpKind : uint8_t {
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
   preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
-  gradient_sum,           // gradient, gradient…                  -> the first of them: of all uses of a parameter (update.h)
-  document_mean,          // x, document positions, following     -> y: a document's first row has the mean of its rows, others 0
+  gradient_sum,           // gradient, gradient…                  -> first gradient: the sum (update.h)
+  document_mean,          // x, document positions, following     -> y: mean in a document's first row, else 0
   document_mean_gradient, // dy, document positions, following    -> dx
   value_loss,             // logits, targets, values, weights?    -> row_loss, dlogits?
-  value_hits,             // logits, targets, values              -> (state)      (evaluation of a model with several labels a text)
+  value_hits,             // logits, targets, values              -> (state)      (evaluation, several labels)
 };
 inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
@@ -72,25 +72,27 @@ struct Attributes {
   Activation activation = Activation::gelu_tanh;   // of a gelu op, which computes the others too
   Gate gate = Gate::silu;       // swiglu
   ValueLoss value_loss = ValueLoss::binary_cross_entropy;   // of a value_loss op
-  float weight_offset = 0;      // norms: what weights count from
+  float weight_offset = 0;      // norms: the number that is added to every weight
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op
-  bool causal = true;           // of attention: a row sees no later key
-  bool alibi = false;           // of attention: scores fall with the distance, by a slope for each head
-  int64_t window = 0;           // of attention: keys up to its own that a row sees, and after it one fewer where it is not causal; 0: all
-  bool inverse = false;         // rope: turn back
+  bool causal = true;           // attention: a row sees no later key
+  bool alibi = false;           // attention: scores fall with the distance, by a slope for each head
+  // Attention: keys that a row sees up to its own; if not causal, one fewer after it too; 0: all.
+  int64_t window = 0;
+  bool inverse = false;         // rope: rotate back
   float dropout = 0;
-  std::array<int64_t, 4> columns{};   // adapter: where in y each part begins
+  std::array<int64_t, 4> columns{};   // adapter: first column of each part in y
   uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
 };
 
 struct Op {
   OpKind kind;
   Attributes attributes;
-  std::vector<int> inputs, outputs;  // tensor ids
+  std::vector<int> inputs, outputs;  // tensors
   int segment = -1;
-  bool fused = false;   // the kernels of the op before it do this one too, where both run in turn (fuse.h)
-  // Of a linear op: what is added to its product, or -1.
+  // If this op runs right after the one before it, that op's kernels do it too (fuse.h).
+  bool fused = false;
+  // For a linear op: the tensor that is added to its product, or -1.
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
 
@@ -99,7 +101,8 @@ inline bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin()
 // Attention over whole samples, forward or backward.
 inline bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_gradient; }
 
-// Whether it makes the gradient of a matrix or a bias, whose sums over rows are chains of chain_unit terms (graph.h).
+// Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of chain_unit
+// terms (graph.h).
 inline bool is_sum_of_chains(const Op& op) {
   const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;
   return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });

@@ -22,7 +22,7 @@ constexpr UpdateRule muon{OpKind::muon, {first}, false};
 constexpr UpdateRule adafactor_matrix{
     OpKind::adafactor, {{{".row_mean", Format::f32, StateShape::row}, {".column_mean", Format::f32, StateShape::column}}}, false};
 constexpr UpdateRule adafactor_vector{OpKind::adafactor, {StateTensor{}, second}, false};
-// All of them; of those with one op, one.
+// All rules. A kind of op stands here once.
 constexpr const UpdateRule* rules[] = {&adamw, &adamw8, &sgd, &lion, &lion8, &muon, &adafactor_matrix};
 static_assert(std::none_of(std::begin(rules), std::end(rules), [](const UpdateRule* r) { return std::string_view(r->states[0].suffix) == second.suffix; }),
               "a second moment alone has a hole before it");
@@ -30,7 +30,7 @@ static_assert(std::none_of(std::begin(rules), std::end(rules), [](const UpdateRu
 const UpdateRule& rule_of_adamw(const Tensor&, const ParameterUse&, bool is_8bit) { return is_8bit ? adamw8 : adamw; }
 const UpdateRule& rule_of_sgd(const Tensor&, const ParameterUse&, bool) { return sgd; }
 const UpdateRule& rule_of_lion(const Tensor&, const ParameterUse&, bool is_8bit) { return is_8bit ? lion8 : lion; }
-// Muon (Jordan 2024) is for the matrices of hidden layers; embeddings, head and vectors get AdamW.
+// Muon (Jordan 2024) updates the matrices of hidden layers. Embeddings, head and vectors get AdamW.
 const UpdateRule& rule_of_muon(const Tensor& parameter, const ParameterUse& use, bool) {
   return is_hidden_matrix(parameter, use) ? muon : adamw;
 }
@@ -38,7 +38,7 @@ const UpdateRule& rule_of_adafactor(const Tensor& parameter, const ParameterUse&
   return parameter.shape.rank == 2 ? adafactor_matrix : adafactor_vector;
 }
 
-// Weight decay of SGD and Adafactor is as PyTorch has it: none unless asked for.
+// SGD and Adafactor have no weight decay by default, as in PyTorch.
 constexpr OptimizerRow rows[optimizer_count] = {
     {Optimizer::adamw, "adamw", true, {3e-4, 0.9, 0.95, 0, 0.1}, rule_of_adamw},
     {Optimizer::sgd, "sgd", false, {1e-2, 0, 0, 0.9, 0}, rule_of_sgd},

@@ -14,7 +14,8 @@ namespace {
 constexpr double largest_factor = 1e6;
 
 bool fits_glob(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = std::string_view::npos, from = 0;   // `star`: the last one met, taken to end before `from`
+  // `star`: the last star so far; its text ends before `from`
+  size_t p = 0, t = 0, star = std::string_view::npos, from = 0;
   while (t < text.size()) {
     if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == text[t] && pattern[p] != '*'))) {
       ++p, ++t;
@@ -34,7 +35,7 @@ bool fits_glob(std::string_view pattern, std::string_view text) {
 
 struct Blocks { int first, last; };
 
-// "blocks", "blocks.3", "blocks.0-1"; nothing where the pattern is none of these.
+// "blocks", "blocks.3", "blocks.0-1". Empty if the pattern is none of these.
 std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
   if (pattern == "blocks") return Blocks{0, blocks - 1};
   if (!pattern.starts_with("blocks.")) return {};
@@ -50,7 +51,7 @@ std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
 
 using Meaning = std::function<bool(const Tensor&, const ParameterUse&)>;
 
-// What the words of the pattern language ask of a parameter; nothing where the pattern is a name.
+// The condition that a word of the pattern language sets. Empty if the pattern is a name.
 std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
   if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head || u.by_pooler; };
@@ -65,7 +66,7 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   return {};
 }
 
-// What is named is frozen for good where none of it is an adapter.
+// If no named parameter belongs to an adapter, all of them stay frozen.
 bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
   for (size_t t = 0; t < named.size(); ++t)
     if (named[t] && graph.tensors[t].of_adapters) return true;
@@ -105,7 +106,8 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
-        u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;   // x, (weight, bias)…
+        // X, (weight, bias)….
+        u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;
         u.by_pooler |= s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
         u.before_blocks |= s.kind == SegmentKind::embedding;
         u.outside_blocks |= s.kind != SegmentKind::block;
@@ -163,7 +165,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     for (size_t t = 0; t < named.size(); ++t) any |= named[t] && graph.tensors[t].trainable;
     if (!any) return Error{Code::bad_argument, "group \"" + g.pattern + "\": all that it names is frozen, which has no learning rate, decay or states"};
   }
-  // Another name for the same bytes is as trainable as they are.
+  // Another name for the same bytes is trainable exactly if they are.
   for (Tensor& t : graph.tensors)
     if (t.kind == Kind::parameter && t.tied_to >= 0) t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;
   if (graph.trainable_count() == 0) return Error{Code::bad_argument, "all parameters are frozen: nothing is left to train"};

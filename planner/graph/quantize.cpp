@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-// body(tensor) for the weights of a product that are codes, each once.
+// Calls body(tensor) once for each weight of a product that is codes.
 template <class Body>
 void for_quantized(const Graph& graph, const Op& op, const Body& body) {
   for (int t : op.inputs)
@@ -18,19 +18,19 @@ void for_quantized(const Graph& graph, const Op& op, const Body& body) {
 
 bool is_product(const Op& op) { return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient; }
 
-// Elements of codes whose values are made at once: a sixteenth of a small model; of a large one 64 MiB in 16 bits, which is tiles
-// enough for a GPU, and little beside the model.
+// Elements of codes that are decoded at once: a sixteenth of a small model. For a large model 64 MiB in 16
+// bits, which is enough tiles for a GPU, and little compared with the model.
 uint64_t values_at_once_of(const Graph& graph) { return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20); }
 
 int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
-// The width of the pieces that an extent is cut into, at most `most` or one unit: all but the last are alike, and multiples of the
-// unit.
+// The width of the pieces that an extent is cut into: at most `most`, or one unit. All but the last are
+// equal, and multiples of the unit.
 int64_t piece_width(int64_t extent, int64_t most, int64_t unit) {
   const int64_t pieces = pieces_of(extent, std::max(unit, most / unit * unit));
   return static_cast<int64_t>(round_up(ceil_div(static_cast<uint64_t>(extent), static_cast<uint64_t>(pieces)), static_cast<uint64_t>(unit)));
 }
 
-// What tiles of products have.
+// The width of the tiles of products.
 int64_t tile_width(int64_t extent) { return static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128)); }
 
 uint64_t value_bytes(const Graph& graph, int64_t rows, int64_t columns) {
@@ -45,7 +45,8 @@ void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function
   const auto format_of = [](Quantize q) { return q == Quantize::nf4 ? Format::nf4 : Format::int8; };
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     Tensor& t = graph.tensors[i];
-    const auto owner = static_cast<size_t>(graph.resolve(static_cast<int>(i)));   // names of the same bytes have the same format
+    // All names of the same bytes have the same format.
+    const auto owner = static_cast<size_t>(graph.resolve(static_cast<int>(i)));
     if (t.kind != Kind::parameter || graph.tensors[owner].trainable || t.of_adapters) continue;
     if (numerics.quantize != Quantize::none && is_hidden_matrix(t, uses[owner]) && !(stays && stays(t))) t.format = format_of(numerics.quantize);
     if (numerics.quantize_embeddings != Quantize::none && is_token_matrix(t, uses[owner])) t.format = format_of(numerics.quantize_embeddings);
@@ -65,20 +66,23 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
     features += t.shape[0], inputs = t.shape[1], widest = std::max(widest, t.shape[0]), odd += t.shape[0] % 8 != 0;
   }
   ValuePieces pieces;
-  // Rows of GPT-2's matrices lie the other way; of others beside them there are no values to make.
+  // GPT-2's matrices are transposed. An op that mixes codes with other formats is not cut into pieces.
   if (!is_product(op) || codes == 0 || codes < matrices || op.attributes.transposed || elements <= graph.values_at_once) return pieces;
   const auto at_once = static_cast<int64_t>(graph.values_at_once);
   const auto of_features = [&] {
-    const int64_t unit = op.kind == OpKind::linear ? tile_width(widest) : chain_unit;   // an input gradient sums over features
+    // An input gradient sums over features.
+    const int64_t unit = op.kind == OpKind::linear ? tile_width(widest) : chain_unit;
     pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs, unit), 0};
     for_quantized(graph, op, [&](const Tensor& t) { pieces.count += pieces_of(t.shape[0], pieces.width); });
     return pieces;
   };
   if (op.kind == OpKind::linear) return of_features();
-  // Columns of dx need no sums in between; but few of them, of a head's many features, would leave most of a GPU idle.
+  // Pieces of columns of dx need no sums in between. But a head has many features, so its pieces would have
+  // too few columns for a GPU.
   const int64_t width = piece_width(inputs, at_once / features, tile_width(inputs));
   if (inputs % 16 == 0 && width * 8 >= inputs) return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
-  // Tensor cores take none of several parts where one is odd, and would take its pieces: other bits.
+  // With several parts, tensor cores take none if one of them is odd. They would take its pieces, and compute
+  // other bits.
   if (matrices > 1 && odd > 0) return pieces;
   return of_features();
 }

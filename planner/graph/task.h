@@ -1,4 +1,5 @@
-// What a model is trained for: what its outputs say, and which tokens of a sample have a target.
+// The tasks that a model is trained for: the meaning of its outputs, and the tokens of a sample that have a
+// target.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -7,11 +8,12 @@
 namespace stw {
 
 enum class Task : uint8_t {
-  language_model,          // the token that follows each token; an encoder with this task has no head, and is not trained
+  // The token that follows each token; an encoder with this task has no head, and is not trained.
+  language_model,
   masked_language_model,   // tokens that are hidden from the model
   label,                   // one label of a text
   labels,                  // any number of labels of a text
-  number,                  // a number of a text, or several
+  number,                  // a number for a text, or several
   token_label,             // one label of each token
 };
 inline constexpr size_t task_count = 6;
@@ -19,7 +21,7 @@ inline constexpr size_t task_count = 6;
 struct TaskRow {
   const char* name;           // in messages and flags
   const char* class_suffix;   // of transformers' class; null: several are possible
-  const char* problem_type;   // in config.json; null: there is none
+  const char* problem_type;   // in config.json; null: none
 };
 inline constexpr std::array<TaskRow, task_count> task_rows{{
   {"language-model", nullptr, nullptr},
@@ -30,9 +32,9 @@ inline constexpr std::array<TaskRow, task_count> task_rows{{
   {"token-label", "ForTokenClassification", nullptr},
 }};
 inline const TaskRow& task_row(Task task) { return task_rows[static_cast<size_t>(task)]; }
-// Whether the outputs are those of labels, each of which has a name. Numbers have names, too.
+// Whether the outputs belong to labels, each of which has a name. Numbers have names, too.
 inline bool has_labels(Task task) { return task >= Task::label; }
-// Whether its loss compares outputs with values, one for each label, not with the number of one.
+// Whether the loss compares outputs with values, one for each label, instead of the index of one label.
 inline bool has_values(Task task) { return task == Task::labels || task == Task::number; }
 // Whether a text has one row of outputs.
 inline bool is_of_text(Task task) { return task >= Task::label && task <= Task::number; }

@@ -1,5 +1,5 @@
-// A tensor record is data: what a tensor is stored as, whether it is trained, which one it shares bytes with. Frozen,
-// tied, quantised and adapter weights are other values in this record, not other code.
+// A tensor record is data: the format, whether the tensor is trained, which tensor it shares bytes with.
+// Frozen, tied, quantized and adapter weights differ in the values of this record, not in code.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,10 +13,11 @@
 
 namespace stw {
 
-// The last two: weights as codes of 4 or 8 bits, behind which blocks of them have a scale each (quantize.h).
+// The last two are weights as codes of 4 or 8 bits. The scales, one for each block of codes, follow the codes
+// (quantize.h).
 enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64, f16, nf4, int8 };
 inline bool is_quantized(Format format) { return format == Format::nf4 || format == Format::int8; }
-inline uint64_t element_bytes(Format format) {   // of all others
+inline uint64_t element_bytes(Format format) {   // of all other formats
   constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8, 2};
   assert(!is_quantized(format));
   return bytes[static_cast<int>(format)];
@@ -27,14 +28,14 @@ inline uint64_t quantized_bytes(Format format, uint64_t elements) {
   return size_add(round_up(codes, 16), size_mul(ceil_div(elements, quantized_block), 4));
 }
 
-// Who owns the bytes: the classes of the memory report (the working set of activations is split by lifetime later).
+// The classes of the memory report. The working set of activations is later split by lifetime.
 enum class Class : uint8_t {
   parameters, gradients, optimizer, saved_activations, transient, workspace, inputs,
 };
 inline constexpr int class_count = 7;
 inline constexpr const char* class_names[class_count] = {
   "parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"};
-inline constexpr const char* class_titles[class_count] = {   // for people
+inline constexpr const char* class_titles[class_count] = {   // in words for users
   "parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
 
 struct Shape {
@@ -54,22 +55,25 @@ struct Shape {
 
 inline constexpr int64_t step_state_bytes = 256;  // kernels::StepState; src/ asserts that both agree
 
-// What a sample may bring beside its tokens and targets, and what is learned of it.
+// The inputs that a sample may have besides its tokens and targets, and the loss of pairs.
 struct GraphInputs {
   bool positions = false;   // of tokens in their documents: attention stays inside a document
   bool weights = false;     // of tokens in the loss; not together with a preference
-  Preference preference = Preference::none;   // documents are pairs; with positions, and where it has_reference what that gives the targets
+  // Documents are pairs; needs positions, and the reference's log-probabilities if it has_reference.
+  Preference preference = Preference::none;
   bool operator==(const GraphInputs&) const = default;
 };
 
-// The order of a parameter's rows in files, where it is not the graph's. The graph has `parts` runs of rows, for instance queries, keys and
-// values, and each run has rows of every head. Files have the heads one after the other, and each head has its rows of every part.
+// The order of a parameter's rows in files, if it differs from the graph's. The graph has `parts` runs of
+// rows, for instance queries, keys and values, and each run has rows of every head. Files have the heads one
+// after the other, and each head has its rows of every part.
 struct WeightLayout {
   uint64_t heads = 1, parts = 1;
-  // Elements that lie together in both orders, from one place in each.
+  // `count` elements that are contiguous in both orders, the first at `at`.
   struct Run { uint64_t at, count; };
   bool is_plain() const { return heads == 1 || parts == 1; }
-  // The place in files of a graph's element of a parameter of `size` elements, and how many of the next `count` elements follow it there too.
+  // The position in files of an element of the graph's parameter, which has `size` elements, and how many of
+  // the next `count` elements follow it there too.
   Run in_file(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, heads, parts); }
   // The same from a file's element to the graph's.
   Run in_graph(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, parts, heads); }
@@ -88,30 +92,35 @@ enum class Kind : uint8_t { parameter, master, gradient, optimizer, constant, st
 enum class Initializer : uint8_t { none, normal, ones, zeros };
 
 struct Tensor {
-  std::string name;        // parameters: the name in the model's weight files; activations: the name inside their block
+  // For a parameter its name in the model's weight files; for an activation its name inside its block.
+  std::string name;
   Kind kind = Kind::activation;
   Format format = Format::f32;
-  Shape shape;             // of one sample where `per_sample` is set
+  Shape shape;             // of one sample if `per_sample` is set
   bool per_sample = false; // (samples, shape…)
-  int64_t rows = 0;        // of a sample, where `per_sample` is set: ops go over so many, and the bytes of a sample divide evenly among them
+  // Of a sample, if `per_sample` is set: ops process this many rows, which divide the bytes of a sample
+  // evenly.
+  int64_t rows = 0;
   bool trainable = false;
-  int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
+  int tied_to = -1;        // shares the bytes of this tensor; has a gradient of its own
   int adapter_of = -1;     // a factor of the low-rank adapter of this parameter (adapters.h)
-  bool of_adapters = false;   // kept with adapters, apart from what lies below them: their factors, and a classifier's head
-  int number = -1;         // parameters: their place among the model's parameters, whatever else the graph is made of; gradients: which use of
-                           // their parameter they are of, in op order
+  // Saved with adapters, apart from the matrices below: their factors, and a classifier's head.
+  bool of_adapters = false;
+  // Parameters: the index among the model's parameters, whatever else the graph has. Gradients: the index of
+  // the parameter's use, in op order.
+  int number = -1;
   // Parameters: how they are updated (parameter_groups.h).
   double rate = 1;              // factor of the learning rate
-  std::optional<double> decay;  // weight decay; nothing: the run's
-  int state_bits = 0;           // 0: as the numerics have it
-  int segment = -1;        // activations: the segment that makes it
+  std::optional<double> decay;  // weight decay; empty: the run's
+  int state_bits = 0;           // 0: that of the numerics
+  int segment = -1;        // activations: the segment that computes it
   bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
   bool tile_sums = false;  // sums of an activation's columns in tiles of rows (fuse.h)
-  int64_t block = 1;       // optimizer states: elements of the parameter that share one element of this
-  int64_t row_stride = 0;  // activations: elements from one row to the next, where that is more than a row has
+  int64_t block = 1;       // optimizer states: elements of the parameter that share one element of the state
+  int64_t row_stride = 0;  // activations: elements from one row to the next, if a row is padded
   Initializer initializer = Initializer::none;
   float init_std = 0;
-  WeightLayout layout;     // parameters: of their rows in files
+  WeightLayout layout;     // parameters: the order of their rows in files
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {
@@ -121,7 +130,8 @@ struct Tensor {
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
   }
   uint64_t row_bytes() const { return bytes(1) / static_cast<uint64_t>(rows); }
-  // What belongs to so many elements of a parameter, from its first one or from a multiple of `block` on.
+  // Bytes of this tensor for `elements` elements of a parameter, counted from the first one or from a
+  // multiple of `block`.
   uint64_t part_bytes(int64_t elements) const {
     return size_mul(ceil_div(static_cast<uint64_t>(elements), static_cast<uint64_t>(block)), element_bytes(format));
   }

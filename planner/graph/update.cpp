@@ -21,8 +21,8 @@ int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape s
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-// The format of a parameter's master: of what the compute copy leaves out of the fp32 value, or of all of that value; nothing
-// where there is no master.
+// The format of a parameter's master: of the part of the fp32 value that the compute copy leaves out, or of
+// the whole value. Empty if there is no master.
 std::optional<Format> master_format(const Tensor& parameter, const Numerics& numerics) {
   if (parameter.format == Format::f32) return {};
   if (parameter.format == Format::f16) return Format::f32;
@@ -60,8 +60,8 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   return t;
 }
 
-// Adds up the gradients of all uses of a parameter, in op order, in the place of the first one: what the ops behind need of them. They add up two by
-// themselves.
+// Adds ops that sum the gradients of all uses of a parameter, in op order, in the buffer of the first one.
+// Returns the gradients that the ops of norm and update read. These ops can add two themselves.
 std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   if (gradients.size() <= 2) return gradients;
   for (size_t next = 1; next < gradients.size();) {
@@ -72,12 +72,14 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   return {gradients[0]};
 }
 
-// Only parameters of blocks are, with one use: others have gradients from several places of the backward pass, the head's come in chunks.
+// Only a parameter of a block with one use is updated there. Other parameters get gradients from several
+// places of the backward pass, and the head's come in chunks.
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
-// For every parameter the number of the last gradient op that reads it or makes its gradient: from there on nothing of this step
-// needs the old value. An op that runs again does so before the gradient ops of the ops that it came before; in tiles it runs
-// again up to the last tile of its part, for which the part's updates wait.
+// For every parameter: the index of the last gradient op that reads it or computes its gradient. After that
+// op, the step no longer needs the old value. Recompute does not change this: an op runs again before the
+// gradient ops of all forward ops before it. In tiles it runs again up to the last tile of its part, and the
+// part's updates wait for that tile.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
   for (const ParameterGradient& g : graph.gradients) parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
@@ -95,15 +97,16 @@ std::vector<int> last_needed(const Graph& graph) {
 
 // Moves updates into the backward pass.
 void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
-  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;   // filled by two programs
+  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;   // two programs fill it
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
   const int first_sum = graph.first_square_sum();
-  std::vector<int> sum_of(graph.tensors.size());   // of a gradient: the op that sums up its squares
+  std::vector<int> sum_of(graph.tensors.size());   // gradient -> op that sums its squares
   for (int k = 0; k < static_cast<int>(graph.update_ops.size()); ++k) {
     const Op& op = graph.update_ops[static_cast<size_t>(k)];
-    if (op.kind == OpKind::square_sum) sum_of[static_cast<size_t>(op.inputs[0])] = first + k;   // they all come before the updates
+    // All square sums come before the updates.
+    if (op.kind == OpKind::square_sum) sum_of[static_cast<size_t>(op.inputs[0])] = first + k;
     if (!is_update(op.kind)) continue;
     const auto p = static_cast<size_t>(op.outputs[0]);
     if (!is_updated_in_backward(uses[p])) continue;
@@ -140,14 +143,14 @@ void add_update(Graph& graph, const Numerics& numerics) {
     Op update{rule.kind, {}, gradients, {p, -1}, -1};
     if (const auto format = master_format(graph.at(p), numerics))
       update.outputs[1] = add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
-    // Behind the last state nothing follows; one that is absent before it keeps its place.
+    // Drops absent states at the end. An absent state before a present one keeps its place.
     size_t states = rule.states.size();
     while (states > 0 && rule.states[states - 1].shape == StateShape::none) --states;
     for (size_t k = 0; k < states; ++k) update.outputs.push_back(add_state(graph, p, rule.states[k]));
     updates.push_back(std::move(update));
   }
   graph.update_ops.push_back({OpKind::finish_step, {}, {sums}, {}, -1});
-  // Those of a kind side by side: one kernel call does several.
+  // Sorts by kind: one kernel call does several updates of a kind.
   std::stable_sort(updates.begin(), updates.end(), [](const Op& a, const Op& b) { return a.kind < b.kind; });
   for (Op& op : updates) graph.update_ops.push_back(std::move(op));
   if (numerics.fused_update) fuse(graph, uses, sums);

@@ -1,7 +1,8 @@
 // Adds optimizer states, master weights and the ops of the update to a differentiated graph.
 //
-// A parameter may be used by any number of forward ops, each of which has a gradient of its own. The ops of norm and update add up two. Where there
-// are more, gradient_sum ops at the head of the update add them up in the place of the first one.
+// Any number of forward ops may use a parameter. Each use has a gradient of its own. The ops of norm and
+// update add up two gradients. If there are more, gradient_sum ops at the beginning of the update add them up
+// in the buffer of the first one.
 #pragma once
 #include "planner/graph/graph.h"
 #include "planner/graph/numerics.h"

@@ -1,4 +1,5 @@
-// Rows of low-rank adapters (adapters.h): y = base + low·Wᵀ for the parts that have one, and its two gradients.
+// Op table rows of low-rank adapters (adapters.h): y = base + low·Wᵀ in the parts that have an adapter, and
+// its two gradients.
 #include "planner/graph/differentiate.h"
 #include "planner/graph/ops/workspace.h"
 
@@ -6,7 +7,7 @@ namespace stw {
 
 namespace {
 
-// The parts of an op, whose weights (features, rank) are inputs first, ….
+// The parts of an op. Its weights (features, rank) are the inputs from `first` on.
 struct AdapterParts { int64_t rank = 0, features = 0, widest = 0; };
 AdapterParts parts(const Graph& g, const Op& op, size_t first) {
   AdapterParts p;
@@ -40,7 +41,7 @@ uint64_t adapter_weight_workspace(const Graph& g, const Op& op, const Extent& e)
   return workspace::adapter_weight_gradient(e.rows, p.rank, p.widest, e.threads);
 }
 
-// What is added to the base has no part in the base's gradient.
+// The base's gradient is y's: the adapter only adds to the base.
 void adapter_backward(Differentiation& d, const Op& op) {
   const int base = op.inputs[0], low = op.inputs[1], dy = d.gradient_of(op.outputs[0]);
   std::vector<int> products{dy, low}, weights{dy}, gradients;

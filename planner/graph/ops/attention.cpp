@@ -1,5 +1,5 @@
-// Rows of attention and rotary positions. Attention keeps the log of the sum of exponentials of each query, so that the
-// backward pass computes the probabilities again block by block.
+// Op table rows of attention and rotary positions. Attention keeps the logarithm of the sum of exponentials
+// of each query, so that the backward pass can compute the probabilities again, block by block.
 #include <algorithm>
 
 #include "planner/graph/differentiate.h"
@@ -10,7 +10,8 @@ namespace stw {
 
 namespace {
 
-// All scores, half of them where attention is causal. A window hides a smaller triangle on each side that there is.
+// Pairs of queries and keys: all of them, or half if attention is causal. A window leaves out a smaller
+// triangle on each side.
 uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   const auto square = [](int64_t n) { return size_mul(static_cast<uint64_t>(n), static_cast<uint64_t>(n)); };
   const int64_t rows = g.rows_of(op);
@@ -46,7 +47,7 @@ uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
   return workspace::attention_gradient(op.attributes, g.rows_of(op), e.threads);
 }
 uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? cuda_workspace::library_attention : 0; }
-// What the library declines, our own kernels take.
+// Our own kernels compute the cases that the library declines.
 uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
   const uint64_t own = cuda_workspace::attention_gradient(e.rows, a.query_heads);
@@ -65,7 +66,7 @@ void attention_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dqkv);
 }
 
-// A rotation is undone by the opposite one.
+// The gradient of a rotation is the opposite rotation.
 void rope_backward(Differentiation& d, const Op& op) {
   Attributes a = op.attributes;
   a.inverse = !a.inverse;

@@ -1,4 +1,4 @@
-// Rows of the element-wise ops: GELU, SwiGLU, residual addition, scaling, dropout.
+// Op table rows of the element-wise ops: GELU, SwiGLU, residual addition, scaling, dropout.
 #include "planner/graph/differentiate.h"
 
 namespace stw {
@@ -21,7 +21,7 @@ void swiglu_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dx);
 }
 
-// Both inputs get the same value; whoever adds to it later makes a new one.
+// Both inputs get the same value as their gradient. An op that adds to it later computes a new value.
 void add_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], d.gradient_of(op.outputs[0]));
   d.add_gradient(op.inputs[1], d.gradient_of(op.outputs[0]));
@@ -33,7 +33,7 @@ void scale_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dx);
 }
 
-// The mask is drawn again from its counters.
+// Draws the mask again from its counters.
 void dropout_backward(Differentiation& d, const Op& op) {
   int dx = d.new_gradient(op.inputs[0], "dropout_gradient");
   d.emit(OpKind::dropout, op.attributes, {d.gradient_of(op.outputs[0])}, {dx});

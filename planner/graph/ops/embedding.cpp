@@ -1,4 +1,4 @@
-// Rows of the token and position embedding and their gradients.
+// Op table rows of the token and position embedding and their gradients.
 #include "planner/graph/differentiate.h"
 #include "planner/graph/ops/cuda_workspace.h"
 #include "planner/graph/ops/workspace.h"
@@ -7,11 +7,11 @@ namespace stw {
 
 namespace {
 
-// The table is read only where tokens point to.
+// Reads only those rows of the table that tokens name.
 Cost embedding_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(2, operand_bytes(g, op.outputs[0], e))};
 }
-// dy is read once, the touched rows of the table are read and written.
+// Reads dy once; reads and writes the rows of the table that tokens name.
 Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
 }
@@ -25,7 +25,7 @@ void embedding_backward(Differentiation& d, const Op& op) {
   const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
   if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
   if (positions < 0) return;
-  // Inside documents positions repeat as tokens do.
+  // If samples hold documents, positions repeat as tokens do.
   if (op.inputs.size() > 3) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
   else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
 }

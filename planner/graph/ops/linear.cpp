@@ -1,4 +1,5 @@
-// Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or one and a residual, and their three gradients.
+// Op table rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or for one and a
+// residual. And their three gradients.
 #include "planner/graph/differentiate.h"
 #include "planner/graph/ops/cuda_workspace.h"
 #include "planner/graph/ops/workspace.h"
@@ -18,17 +19,18 @@ Sizes sizes(const Graph& g, const Op& op) {
   }
 }
 
-// What rounding an element of a 16-bit gradient costs, once a sample: random numbers, mostly. Of a CPU with AVX2, where it takes
-// 0.74 ns; for GPUs it is a guess.
+// The cost of rounding an element of a 16-bit gradient, once a sample. Most of it is random numbers. Measured
+// on a CPU with AVX2 (0.74 ns); for GPUs it is an estimate.
 constexpr uint64_t rounding_flops = 64;
 
-// Codes are read before, and their values in their place; a piece is a product by itself.
+// Adds the cost of decoding: codes are read first, and the product reads the decoded values in their place.
+// Each piece is a product of its own.
 Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
   const uint64_t values = quantized_operand_values(g, op);
   if (values == 0) return c;
   const uint64_t codes = quantized_operand_bytes(g, op);
   const ValuePieces pieces = value_pieces(g, op);
-  const auto again = static_cast<uint64_t>(pieces.count - 1);   // times that x, or dy, is read once more
+  const auto again = static_cast<uint64_t>(pieces.count - 1);   // times that x, or dy, is read again
   c.bytes_before = size_add(codes, values);
   const auto count = static_cast<uint64_t>(pieces.count);
   c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op)) : std::max(quantized_operands(g, op), count);
@@ -48,7 +50,8 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
   c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(s.inputs)),
                      static_cast<uint64_t>(s.features));
   if (op.kind != OpKind::linear_weight_gradient) return with_values(g, op, e, c);
-  // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
+  // In exact mode, every sample reads and writes the sums. One product of all rows would read and write them
+  // once.
   if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
       if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), 2 * static_cast<uint64_t>(e.samples) - 1));
@@ -60,7 +63,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
-// Of the whole: a piece needs no more.
+// Scratch memory for all pieces at once; a single piece needs no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
   return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
@@ -104,7 +107,8 @@ void linear_backward(Differentiation& d, const Op& op) {
     any_weight |= weights.back() >= 0;
     any_bias |= biases.back() >= 0;
   }
-  // Each list holds every part, so that a part keeps its columns; the widths come from the forward op's weights.
+  // Each list holds every part, so that a part keeps its columns. The widths come from the forward op's
+  // weights.
   std::vector<int> products{dy, x}, sums{dy};
   for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
     products.push_back(op.inputs[i]);

@@ -1,5 +1,6 @@
-// Rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs nothing but the
-// logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there. So does value_loss.
+// Op table rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs
+// the logits alone. cross_entropy computes it in place together with the loss, and the head's backward pass
+// starts there. value_loss does the same.
 #include "planner/graph/differentiate.h"
 #include "planner/graph/ops/cuda_workspace.h"
 #include "planner/graph/ops/workspace.h"
@@ -27,8 +28,9 @@ uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { ret
 
 uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return cuda_workspace::preference(e.samples, g.rows_of(op)); }
 
-// The forward op is run as part of the backward pass, once, with this second output. Where tokens weigh what becomes of their pairs it has
-// run before, of all of them, and runs again with the weights; what it says of losses then is of no use.
+// The forward op runs once, as part of the backward pass, with this second output. For pairs of documents it
+// has run before, for all tokens, to find the tokens' weights. It then runs again with the weights, and the
+// losses of this second run are not used.
 void entropy_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
   const bool is_of_pairs = d.graph().preference != Preference::none;
@@ -39,7 +41,7 @@ void entropy_backward(Differentiation& d, const Op& op) {
   d.set_gradient(op.inputs[0], dlogits);
 }
 
-// As that of cross entropy: once, with this second output.
+// As in cross entropy, the forward op runs once, with this second output.
 void value_loss_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
   d.emit(OpKind::value_loss, op.attributes, op.inputs, {op.outputs[0], dlogits});

@@ -1,4 +1,5 @@
-// Rows of LayerNorm and RMSNorm, of whole rows and of heads. The backward pass computes the statistics again from x.
+// Op table rows of LayerNorm and RMSNorm, over whole rows and over heads. The backward pass computes the
+// statistics again from x.
 #include "planner/graph/differentiate.h"
 #include "planner/graph/ops/cuda_workspace.h"
 #include "planner/graph/ops/workspace.h"
@@ -14,7 +15,7 @@ uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e
   return cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
 }
 
-// The residual's gradient that already arrived at x is the addend.
+// If x already has a gradient, that of the residual, it is the addend.
 void norm_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]), addend = d.gradient_of(x);
   const int dx = d.wanted(x) ? d.new_gradient(x, "norm_gradient") : -1;

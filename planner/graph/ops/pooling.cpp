@@ -1,4 +1,4 @@
-// Rows of the ops that make one row of all rows of a document.
+// Op table rows of the ops that compute one row from all rows of a document.
 #include "planner/graph/differentiate.h"
 
 namespace stw {

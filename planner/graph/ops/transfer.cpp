@@ -1,4 +1,4 @@
-// Rows of the copies between host memory and the arena.
+// Op table rows of the copies between host memory and the arena.
 #include "planner/graph/op_table.h"
 
 namespace stw {

@@ -1,4 +1,5 @@
-// Rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are parameters and states.
+// Op table rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are
+// parameters and states.
 #include "planner/graph/op_table.h"
 #include "planner/graph/ops/cuda_workspace.h"
 #include "planner/graph/ops/workspace.h"
@@ -7,7 +8,7 @@ namespace stw {
 
 namespace {
 
-// Inputs once, outputs read and written.
+// Reads inputs once, and reads and writes outputs.
 Cost update_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 12);
   for (int t : op.outputs) c.bytes = size_add(c.bytes, operand_bytes(g, t, e));
@@ -20,7 +21,7 @@ uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
   return workspace::square_sum(g.at(op.inputs[0]).shape.elements());
 }
 
-// As a matrix: its last dimension, and all others.
+// The sides of a tensor as a matrix: the product of its first dimensions, and its last.
 struct Sides { uint64_t rows, columns; };
 Sides sides(const Graph& g, const Op& op) {
   const Shape& s = g.at(op.outputs[0]).shape;
@@ -28,7 +29,8 @@ Sides sides(const Graph& g, const Op& op) {
   return {s.elements() / columns, columns};
 }
 
-// Five Newton-Schulz steps on the shorter side a and the longer side b: X·Xᵀ, its square, and their product with X.
+// Five Newton-Schulz steps, with shorter side a and longer side b: X·Xᵀ, its square, and their product with
+// X.
 Cost muon_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = update_cost(g, op, e);
   const auto [rows, columns] = sides(g, op);
@@ -37,7 +39,8 @@ Cost muon_cost(const Graph& g, const Op& op, const Extent& e) {
   c.flops = size_add(c.flops, size_mul(5, step));
   return c;
 }
-// The squares, then the estimate's norm, then the update: gradients three times, the parameter twice.
+// Three passes: the squares, the estimate's norm, and the update. They read gradients three times and the
+// parameter twice.
 Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = update_cost(g, op, e);
   c.bytes = size_add(c.bytes, size_mul(3, operand_bytes(g, op.inputs[0], e)));

@@ -1,23 +1,26 @@
-// How long work is cancelled: it checks in between two pieces, and an exception ends it there if the caller of the library has
-// cancelled the call. So what computes for long needs no argument for that, and no result of it.
+// Cancels long work. The work checks in between two pieces. If the caller of the library has cancelled the
+// call, an exception ends the work there. So long computations need no argument and no result for
+// cancellation.
 #pragma once
 #include <cstdint>
 
 namespace stw {
 
-// What check_in() throws; the boundary of the C API turns it into STW_CANCELLED. `message` is one line and lives for ever.
+// check_in() throws it, and the boundary of the C API turns it into STW_CANCELLED. `message` is one line that
+// lives forever.
 struct Cancelled { const char* message; };
 
-// A call that can be cancelled and tells how far it is (src/base/watch.h).
+// A call that can be cancelled and that reports its progress (src/base/watch.h).
 class Supervisor {
  public:
-  // Whether the work is to end. Any thread.
+  // Whether the work must end. Thread: any.
   virtual bool stops() const noexcept = 0;
-  // Counts so many more units of work as done. Throws Cancelled where it stops. The thread of the call alone, as the following.
+  // Counts `more` units of work as done. Throws Cancelled if the work must end. Thread: that of the call,
+  // also for the functions below.
   virtual void look(uint64_t more) = 0;
-  // The share of the unit under way that is done, 0 to 1. Throws as look() does.
+  // Sets the share of the current unit that is done, 0 to 1. Throws as look() does.
   virtual void within(double share) = 0;
-  // From now on the work cannot be undone: it goes on to its end, whatever the caller asks.
+  // From now on the work cannot be undone: it goes on to its end, even if the caller cancels.
   virtual void commit() noexcept = 0;
   [[noreturn]] virtual void leave() = 0;   // throws Cancelled
 
@@ -25,13 +28,13 @@ class Supervisor {
   ~Supervisor() = default;
 };
 
-// Of the call under way on this thread; null where it cannot be cancelled.
+// The supervisor of the call on this thread. Null if that call cannot be cancelled.
 extern constinit thread_local Supervisor* supervisor;
 
-// Counts so many more units as done. Throws Cancelled where the call is to end.
+// Counts `more` units as done. Throws Cancelled if the call must end.
 void check_in(uint64_t more = 0);
 
-// While it lives, nothing that this thread does is cancelled or counted.
+// While this object lives, work of this thread is neither cancelled nor counted.
 class Unsupervised {
  public:
   Unsupervised() : before_(supervisor) { supervisor = nullptr; }

@@ -1,4 +1,4 @@
-// Figures as people read them, for the report and the pictures. The same text whatever the host's locale.
+// Figures in a form for users, in the report and the pictures. The text does not depend on the host's locale.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 namespace stw {
 
 std::string fixed_point(double value, int decimals);   // "12.30"
-std::string shortest(double value);                    // "0.1": reads back equal
+std::string shortest(double value);                    // "0.1": parses to the same value
 std::string human_bytes(uint64_t bytes);               // "12.30 MiB"
 std::string human_count(uint64_t count);               // "124.44 M"
 std::string human_duration(double seconds);            // "4.20 s", "31.00 ms"

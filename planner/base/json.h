@@ -1,7 +1,8 @@
-// JSON values for every text file the project reads or writes: plans, config.json, headers of safetensors and
-// checkpoints. One strict parser and one deterministic writer, so that a fingerprint of the text means something.
+// JSON values for every text file that the project reads or writes: plans, config.json, headers of
+// safetensors and checkpoints. There is one strict parser and one deterministic writer, so that a fingerprint
+// of the text identifies the value.
 //
-// Integers stay exact over the ranges of int64 and uint64; only an integer beyond both becomes a double.
+// Integers stay exact over the ranges of int64 and uint64. Only an integer beyond both becomes a double.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -25,7 +26,8 @@ class Json {
   enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, number, string, array, object };
 
   Json() = default;
-  // Not defaulted: libstdc++ 12 destroys a variant of strings and vectors that was never made where its copy throws.
+  // Not defaulted: in libstdc++ 12, if copying a variant of strings and vectors throws, a variant is
+  // destroyed that was never constructed.
   Json(const Json& other);
   Json(Json&&) = default;
   Json& operator=(const Json& other) { return *this = Json(other); }
@@ -55,7 +57,7 @@ class Json {
   bool is_object() const { return kind() == Kind::object; }
   bool is_scalar() const { return !is_array() && !is_object(); }
 
-  // Null where the value is of another kind, or does not fit.
+  // Null if the value has another kind, or does not fit.
   const bool* as_bool() const { return std::get_if<1>(&value_); }
   const int64_t* as_int() const { return std::get_if<2>(&value_); }
   const uint64_t* as_large_uint() const { return std::get_if<3>(&value_); }
@@ -64,16 +66,18 @@ class Json {
   const Array* as_array() const { return std::get_if<6>(&value_); }
   const Object* as_object() const { return std::get_if<7>(&value_); }
 
-  // Elements or members; empty where this is neither array nor object.
+  // Elements or members. Empty if this is neither an array nor an object.
   const Array& elements() const;
   const Object& members() const;
 
-  // The member of that name; null where there is none or this is no object. Time: linear in the members.
+  // The member with that name. Null if there is none, or if this is not an object. Time: linear in the
+  // members.
   const Json* find(std::string_view key) const;
 
-  // Replaces the member or appends it. This must be an object (null becomes one). Returns this, for chains.
+  // Replaces the member or appends it. This must be an object (null becomes one). Returns *this, for
+  // chaining.
   Json& set(std::string key, Json value);
-  // Without the member, if there is one.
+  // Removes the member, if there is one.
   void erase(std::string_view key);
   // Appends an element. This must be an array (null becomes one).
   void push(Json value);
@@ -90,24 +94,27 @@ std::string_view kind_name(Json::Kind kind);
 
 inline constexpr int json_depth_limit = 128;  // arrays and objects inside each other
 
-// Parses exactly one RFC 8259 value. Refused: anything else around it, keys that appear twice, text that is not UTF-8,
-// lone surrogates, numbers outside the range of a double, deeper nesting than the limit.
-// Errors: corrupt, with line and column (both from 1, columns in bytes). Time: O(n log n).
+// Parses exactly one RFC 8259 value. Refuses any other text around it, keys that appear twice, text that is
+// not UTF-8, lone surrogates, numbers outside the range of a double, and nesting beyond the limit. Errors:
+// corrupt, with line and column (both from 1, columns in bytes). Time: O(n log n).
 Result<Json> parse_json(std::string_view text);
 
-// One line where indent is 0, else lines indented by that many spaces a level; arrays of scalars stay on one line.
-// Doubles are the shortest text that reads back equal, with ".0" where integral; not finite: null. Bytes in strings
-// that are not UTF-8 are written as U+FFFD, so that the text always parses.
+// Writes one line if indent is 0. Otherwise lines are indented by `indent` spaces for each depth; arrays of
+// scalars stay on one line. Doubles are the shortest text that parses to the same value, with ".0" if
+// integral; if not finite: null. Bytes in strings that are not UTF-8 are written as U+FFFD, so that the text
+// always parses.
 std::string to_string(const Json& value, int indent);
 
-// One value for all texts that tools make of the same: members in order of their keys, whole doubles as integers (what is 0.0 here is 0 there).
+// The same value for all texts that different tools write for it: members are sorted by key, and integral
+// doubles become integers (some tools write 0.0 where others write 0).
 Json canonical(const Json& value);
 
-// The member; null where it is absent, for which JSON null counts.
+// The member. Null if it is absent or JSON null.
 const Json* find_present(const Json& object, std::string_view key);
 
-// Typed members of an object. JSON null counts as absent; without `absent` an absent member is an error. Wrong types,
-// and integers that do not fit, are errors. get_double takes integers too. Errors: corrupt, naming key and finding.
+// Typed members of an object. JSON null counts as absent. Without a value for `absent`, an absent member is
+// an error. Wrong types, and integers that do not fit, are errors. get_double takes integers too. Errors:
+// corrupt, naming the key and the value found.
 Result<bool> get_bool(const Json& object, std::string_view key);
 Result<bool> get_bool(const Json& object, std::string_view key, bool absent);
 Result<int64_t> get_int(const Json& object, std::string_view key);
@@ -118,7 +125,7 @@ Result<double> get_double(const Json& object, std::string_view key);
 Result<double> get_double(const Json& object, std::string_view key, double absent);
 Result<std::string> get_string(const Json& object, std::string_view key);
 Result<std::string> get_string(const Json& object, std::string_view key, std::string_view absent);
-// Borrowed from `object`, never null.
+// Borrowed from `object`; never null.
 Result<const Json*> get_array(const Json& object, std::string_view key);
 Result<const Json*> get_object(const Json& object, std::string_view key);
 

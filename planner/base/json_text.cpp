@@ -1,4 +1,4 @@
-// Text to value and back: the parser and the writer of JSON.
+// The parser and the writer of JSON.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,10 +12,11 @@
 
 namespace stw {
 
-// Recursive descent. Every method returns false after `fail`, which keeps the first message and its position.
+// A recursive-descent parser. Every method returns false after `fail`, which keeps the first message and its
+// position.
 class JsonParser {
  public:
-  // `of_python`: as parse_python_json has it.
+  // `of_python`: as in parse_python_json.
   JsonParser(std::string_view text, bool of_python) : text_(text), of_python_(of_python) {}
 
   Result<Json> parse() {
@@ -227,7 +228,7 @@ class JsonParser {
     }
   }
 
-  // Of members with one name.
+  // Keeps the last of several members with one name.
   static bool keep_last(Json::Object& object) {
     std::set<std::string, std::less<>> seen;
     Json::Object kept;

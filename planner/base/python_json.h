@@ -1,4 +1,4 @@
-// JSON that Python wrote or people did: config.json and the like, read as Python's json reads it.
+// JSON that Python or a person wrote: config.json and the like. It is read as Python's json module reads it.
 #pragma once
 #include <string_view>
 
@@ -6,8 +6,9 @@
 
 namespace stw {
 
-// As parse_json, but of members with one name the last one counts, NaN, Infinity and -Infinity are numbers, which no typed member takes, and a byte-order
-// mark in front is no part of the text. Text in UTF-16 is named as such.
+// As parse_json, with these differences. Of several members with one name the last one counts. NaN, Infinity
+// and -Infinity are numbers, but no typed member accepts them. A byte-order mark at the beginning is skipped.
+// Text in UTF-16 gets an error message of its own.
 Result<Json> parse_python_json(std::string_view text);
 
 }  // namespace stw

@@ -1,5 +1,5 @@
-// Sizes in bytes and elements. They come from users' models and budgets, so every product and sum saturates at
-// `size_limit` instead of wrapping: a saturated size fits no budget and is refused as such.
+// Sizes in bytes and elements. They come from users' models and budgets. So every product and sum saturates
+// at `size_limit` instead of wrapping. A saturated size fits no budget, and is refused.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// UTF-8 as RFC 3629 defines it: what the JSON parser accepts and what the writer guarantees.
+// UTF-8 as in RFC 3629. The JSON parser accepts it alone, and the writer guarantees it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace stw {
 
-// Length in bytes of the sequence that `text` starts with; 0 where it is malformed: truncated, overlong, a surrogate,
-// or above U+10FFFF. `text` is not empty.
+// Length in bytes of the sequence at the beginning of `text`. 0 if it is malformed: truncated, overlong, a
+// surrogate, or above U+10FFFF. `text` must not be empty.
 inline size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](size_t index) { return static_cast<unsigned char>(text[index]); };
   const unsigned char first = byte(0);
@@ -25,7 +25,8 @@ inline size_t utf8_sequence(std::string_view text) {
   return length;
 }
 
-// How many bytes of a text fit into `room` where no character is cut; what is no UTF-8 is cut anywhere.
+// The number of bytes of a text that fit into `room` without cutting a character. Text that is not UTF-8 is
+// cut anywhere.
 inline size_t utf8_fitting(std::string_view text, size_t room) {
   if (text.size() <= room) return text.size();
   const auto goes_on = [&](size_t index) { return (static_cast<unsigned char>(text[index]) & 0xC0) == 0x80; };
@@ -34,7 +35,7 @@ inline size_t utf8_fitting(std::string_view text, size_t room) {
   return goes_on(end) ? room : end;
 }
 
-// Appends a code point that is no surrogate and at most U+10FFFF.
+// Appends a code point, which must not be a surrogate and must be at most U+10FFFF.
 inline void append_utf8(std::string& text, uint32_t code_point) {
   const auto put = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (code_point < 0x80) {

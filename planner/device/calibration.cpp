@@ -13,10 +13,10 @@ uint64_t whole_number(double x, uint64_t largest) {
   return x >= static_cast<double>(largest) ? largest : static_cast<uint64_t>(x + 0.5);
 }
 
-// An op with what it would take at the full peaks and without a launch: what a permille divides.
+// `ideal`: seconds at the full peaks, without a launch. The permille divides it.
 struct Point { double ideal, seconds; };
 
-// Ops that share their figures. Sums are those of the step.
+// Ops that share one permille and launch. Sums are those of a step.
 struct Group {
   double ideal = 0, seconds = 0, count = 0;
   std::vector<Point> points;
@@ -28,11 +28,12 @@ struct Group {
     points.push_back({ideal_each, seconds_each});
   }
   bool is_timed() const { return ideal > 0; }
-  // Times of one extent alone do not show the launch: it may be all of such a time, or none.
+  // Times of one extent alone do not determine the launch: it may be all of such a time, or none.
   bool shows_launch() const {
     return std::any_of(points.begin(), points.end(), [this](const Point& p) { return p.ideal != points[0].ideal; });
   }
-  // The permille with which count · launch + ideal / share is the measured time; the largest one where launches take all of it.
+  // The permille for which count · launch + ideal / share equals the measured time. If launches take all of
+  // that time, the largest permille.
   double permille(double launch) const {
     const double work = seconds - count * launch;
     return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille}) : double{largest_permille};
@@ -43,7 +44,7 @@ struct Group {
     for (const Point& p : points) sum += std::abs(launch + p.ideal / share - p.seconds);
     return sum;
   }
-  // The launch, in seconds, with which the single times are met best.
+  // The launch, in seconds, that fits the single times best.
   double best_launch() const {
     double best = 0, least = error(0);
     for (double candidate = 1e-7; candidate < 1e-3 && count * candidate < seconds; candidate *= 1.05)
@@ -95,12 +96,13 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   for (size_t k = 0; k < op_kind_count; ++k) {
     const Group& g = kinds[k];
     if (!g.is_timed()) continue;
-    const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;   // the others' where it does not show
+    // Of other groups, if this one does not determine it.
+    const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;
     p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(own), largest_permille)),
                             whole_number(own * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
   }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
-  // Ops that were not timed are priced at the peaks at most: a share above them is that of caches.
+  // Ops that were not timed are priced at the full peaks at most: a share above them comes from caches.
   if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
   if (attention.is_timed()) p.attention_permille = static_cast<uint32_t>(whole_number(attention.permille(launch), 1000));
   if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));

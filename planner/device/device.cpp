@@ -8,15 +8,21 @@ namespace stw {
 namespace {
 
 constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
-// Memory, bandwidth and dense peaks with fp32 accumulation are the vendor's, and so is the bus to the host (PCIe: 16 GB/s
-// for eight lanes of the fourth generation; Orin and CPU: their own memory, read and written); memory is what a driver
-// reports as total where that is less. What mma.sync reaches of Hopper's peak: Luo et al., Benchmarking and Dissecting the Nvidia
-// Hopper GPU Architecture (arXiv 2402.13499); of the B200's: an estimate. What our wgmma kernels and attention reach of Hopper's is
-// reckoned, not measured: from counts of instructions, tiles and bytes of GPT-2 124M at 1024 tokens, which take an H100 some 2050 ns a
-// token with wgmma, 287 of them for attention. Shares of the peaks, the reserve and the launch are
-// estimates until a device has been calibrated. The reserve: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti, 256 on an
-// RTX 3090, 426 on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604, invoke-ai/InvokeAI #9413, unslothai/unsloth-zoo #1053); our
-// kernels, graphs, and NVIDIA's libraries come to it.
+// Sources of the figures. Memory, bandwidth, and dense peaks with fp32 accumulation are the vendor's. If a
+// driver reports less total memory, the driver's figure is used. The bus to the host is the vendor's too:
+// PCIe with 16 GB/s for eight lanes of the fourth generation; Orin and the CPU read and write their own
+// memory.
+//
+// The share of Hopper's peak that mma.sync reaches: Luo et al., Benchmarking and Dissecting the Nvidia Hopper
+// GPU Architecture (arXiv 2402.13499). That of the B200's peak is an estimate. The share of Hopper's peak
+// that our wgmma kernels and attention reach is computed, not measured: from counts of instructions, tiles
+// and bytes of GPT-2 124M at 1024 tokens. An H100 takes some 2050 ns a token with wgmma, 287 of them for
+// attention.
+//
+// Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated. The
+// reserve: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti, 256 on an RTX 3090, 426
+// on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604, invoke-ai/InvokeAI #9413,
+// unslothai/unsloth-zoo #1053). Our kernels, graphs, and NVIDIA's libraries come on top.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere = STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");
 constexpr const char* ada = STW_SHEET("Ada GPU architecture whitepaper v2.1 and product pages of the GeForce RTX 40 series");
@@ -60,10 +66,10 @@ const DeviceProfile* find_device(std::string_view name) {
 }
 
 const DeviceProfile& profile_for(std::string_view driver_name, int compute_major, int compute_minor) {
-  std::string said;   // "NVIDIA A100-SXM4-80GB" as "nvidiaa100sxm480gb"
+  std::string letters;   // "NVIDIA A100-SXM4-80GB" becomes "nvidiaa100sxm480gb"
   for (char c : driver_name) {
-    if (c >= 'A' && c <= 'Z') said += static_cast<char>(c - 'A' + 'a');
-    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) said += c;
+    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
   }
   const DeviceProfile* best = nullptr;
   for (const DeviceProfile& p : profiles) {
@@ -71,7 +77,7 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
     bool is_it = true;
     for (std::string_view name = p.name; !name.empty();) {   // all words of "a100-80gb"
       const size_t end = std::min(name.find('-'), name.size());
-      is_it = is_it && said.find(name.substr(0, end)) != std::string::npos;
+      is_it = is_it && letters.find(name.substr(0, end)) != std::string::npos;
       name.remove_prefix(std::min(end + 1, name.size()));
     }
     if (is_it && (!best || std::string_view(p.name).size() > std::string_view(best->name).size())) best = &p;
@@ -83,7 +89,7 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
 }
 
 uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Peak peak, int threads, const Cost& cost) {
-  // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
+  // flop / (gflops · permille / 1000) gives nanoseconds; times 1000, picoseconds.
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
   const uint32_t own = measured.permille;

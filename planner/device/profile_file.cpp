@@ -13,7 +13,7 @@ constexpr const char* measured_with_reserve = "measured on the device by its cal
 
 Error no_profile(const std::string& what) { return {Code::corrupt, what}; }
 
-// Names come from files: with their line breaks escaped.
+// Names come from files; their line breaks are escaped.
 std::string quoted(const std::string& name) { return to_string(Json(name), 0); }
 
 // A whole number from 1 to `largest`.
@@ -24,7 +24,7 @@ Result<uint64_t> figure(const Json& object, std::string_view key, uint64_t large
   return no_profile(where + "\"" + std::string(key) + "\": expected 1 to " + std::to_string(largest) + ", found " + std::to_string(*n));
 }
 
-// Names of ops are few: looked for one by one.
+// There are few names of ops, so a linear search is enough.
 int kind_of(std::string_view name) {
   for (int k = 0; k < op_kind_count; ++k)
     if (name == op_row(static_cast<OpKind>(k)).name) return k;
@@ -63,13 +63,13 @@ Result<DeviceProfile> read(const Json& body) {
   const auto known = named<Precision>(precision_names, precision);
   if (!known) return no_profile("unknown precision " + quoted(precision));
   c.precision = *known;
-  if (body.find("kernels")) {   // profiles of before have none
+  if (body.find("kernels")) {   // older profiles have none
     STW_ASSIGN(kernels, get_string(body, "kernels"));
     const auto which = named<Kernels>(kernels_names, kernels);
     if (!which) return no_profile("unknown kernels " + quoted(kernels));
     c.kernels = *which;
   }
-  if (body.find("reserve_bytes")) {   // where it was measured
+  if (body.find("reserve_bytes")) {   // if it was measured
     STW_ASSIGN(reserve, figure(body, "reserve_bytes", largest_reserve));
     p.reserve_bytes = reserve;
     p.source = measured_with_reserve;
@@ -80,7 +80,8 @@ Result<DeviceProfile> read(const Json& body) {
   p.product_permille = static_cast<uint32_t>(product);
   STW_ASSIGN(stream, figure(body, "stream_permille", largest_permille));
   p.stream_permille = static_cast<uint32_t>(stream);
-  // Older profiles have neither: attention had the share of products, and shares of kernels with wgmma were of the whole peak.
+  // Older profiles have neither. Attention had the share of products, and shares of wgmma kernels were of the
+  // whole peak.
   p.attention_permille = 0, p.wgmma_permille = 1000;
   for (const auto& [key, share] : {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {
     if (!body.find(key)) continue;

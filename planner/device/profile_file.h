@@ -1,5 +1,6 @@
-// Calibrated profiles as JSON: the file that `stowage calibrate` writes, and a part of every plan made with one. The
-// embedded profile of the device says the rest; a profile that came from text prices like the one it was written from.
+// Calibrated profiles as JSON: the file that `stowage calibrate` writes. Every plan made with such a profile
+// contains it. The remaining figures are those of the device's embedded profile. A profile that is read back
+// prices exactly as before.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,11 +10,11 @@
 
 namespace stw {
 
-// Of a profile that was calibrated.
+// `profile` must be calibrated.
 Json profile_json(const DeviceProfile& profile);
 std::string profile_to_json(const DeviceProfile& profile);
-// Errors: corrupt, naming what was expected and what was found: no profile, another version, a device or an op that is
-// not known, a figure out of its range (calibration.h).
+// Errors: corrupt, naming what was expected and what was found: text that is not a profile, another version,
+// an unknown device or op, a figure out of its range (calibration.h).
 Result<DeviceProfile> profile_from(const Json& body);
 Result<DeviceProfile> profile_from_json(std::string_view text);
 

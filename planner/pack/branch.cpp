@@ -1,4 +1,4 @@
-// Where the search branches, and in which order it tries the candidates.
+// Chooses the section to branch on, and the order in which candidates are tried.
 #include <algorithm>
 
 #include "planner/pack/search.h"
@@ -7,11 +7,12 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t variation = 32;  // candidates' ranks vary by up to an eighth between restarts, in 256ths
+constexpr uint64_t variation = 32;  // in 256ths: candidates' ranks vary by up to an eighth between restarts
 
 }  // namespace
 
-// The first valley of a part at `from` or after it: level, open, and with higher or shut neighbours.
+// Finds the first valley of a part at `from` or after it: sections with the same floor that are not shut,
+// between neighbours that are higher or shut.
 bool PackSearch::next_valley(const Part& part, int from, Valley& valley) const {
   for (int begin = from, end; begin < part.end; begin = end) {
     end = begin + 1;
@@ -25,7 +26,7 @@ bool PackSearch::next_valley(const Part& part, int from, Valley& valley) const {
   return false;
 }
 
-// Compares the sections of a valley with the best to branch on so far. False where one of them has no choice left.
+// Compares the sections of a valley with the best branch so far. False if one of them has no choice left.
 bool PackSearch::weigh(const Valley& valley, Branch& best) {
   const uint64_t floor = floor_[at(valley.begin)];
   resting_[at(valley.begin)] = 0;
@@ -49,14 +50,14 @@ bool PackSearch::weigh(const Valley& valley, Branch& best) {
     }
   }
   const uint64_t wall = std::min(valley.left, valley.right);
-  // A shut section rises at least to a wall or to the top of what comes to lie beside it.
+  // A shut section rises at least to a wall, or to the top of a block that is placed in the same valley.
   const uint64_t least_waste = std::min(smallest, std::max<uint64_t>(wall - floor, 1));
   int fitting = 0;
   uint64_t fitting_size = 0;
   for (int s = valley.begin; s < valley.end; ++s) {
     fitting += fitting_[at(s)];
     fitting_size += fitting_size_[at(s)];
-    // All that does not fit between the walls lies above the lower one.
+    // Blocks that do not fit between the walls lie above the lower wall.
     const bool drowned = wall != no_wall && wall + (unplaced_size_[at(s)] - fitting_size) > capacity_;
     const bool may_shut = slack(at(s)) >= least_waste;
     const uint64_t choices = static_cast<uint64_t>(fitting) + may_shut;
@@ -84,7 +85,7 @@ void PackSearch::list_candidates(const Branch& branch) {
       case Prefer::size: return static_cast<__uint128_t>(b.size) << 32 | life;
       case Prefer::life: return life << 64 | b.size;
       case Prefer::walls_then_area: fit = at_left + at_right; break;
-      case Prefer::fit_then_area:  // flush with a wall's top, or from wall to wall
+      case Prefer::fit_then_area:  // its top is level with a wall's, or it reaches from wall to wall
         fit = (at_left && floor + b.size == v.left) + (at_right && floor + b.size == v.right) + (at_left && at_right);
         break;
     }

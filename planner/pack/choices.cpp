@@ -6,7 +6,7 @@ namespace stw {
 
 namespace {
 
-constexpr size_t most_rounds = 10000;   // of bounds where a circle proves nothing
+constexpr size_t most_rounds = 10000;   // rounds of bounds, if no circle proves that there is no placement
 
 }  // namespace
 
@@ -116,9 +116,10 @@ bool ChoiceSearch::decide(int choice, State state) {
   return apply(choices_[at(choice)], state);
 }
 
-// Bounds and choices that follow, in rounds over the buffers whose bounds have changed. Where no choice is made, and every
-// buffer lies above others by something, bounds that still change after as many rounds as there are buffers go round in a
-// circle: no placement has all these choices. Where buffers interlock, alignment alone can move bounds many times.
+// Derives bounds and choices from each other, in rounds over the buffers whose bounds have changed. Suppose
+// that no choice is made, and that every buffer lies above others by a positive distance. If bounds still
+// change after as many rounds as there are buffers, they go round in a circle, and no placement has all these
+// choices. If buffers interlock, alignment alone can move bounds many times.
 bool ChoiceSearch::propagate() {
   size_t rounds = 0;
   while (!moved_.empty()) {
@@ -152,7 +153,7 @@ bool ChoiceSearch::propagate() {
   return true;
 }
 
-// The pair that overlaps at the lower bounds and has the least room for either order; -1 where none overlaps.
+// The pair that overlaps at the lower bounds and has the least room for either order. -1 if no pair overlaps.
 int ChoiceSearch::branch(State& first) const {
   int best = -1;
   int64_t best_room = 0;

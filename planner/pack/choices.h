@@ -1,6 +1,7 @@
-// Is there a placement of buffers with constraints within a capacity? An exact search over choices: of two buffers that are alive
-// together, which one lies below. Choices made bound the offsets (by differences, aligned), and bounds make more choices.
-// If all buffers can lie at their lower bounds, that is a placement; else the search branches on a pair that overlaps there.
+// Decides whether buffers with constraints can be placed within a capacity. It is an exact search over
+// choices: for each pair of buffers that are alive together, which one lies below. Choices bound the offsets
+// (by differences, aligned), and bounds force more choices. If all buffers can lie at their lower bounds,
+// that is a placement. Otherwise the search branches on a pair that overlaps there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +9,12 @@
 
 namespace stw {
 
-// Of two buffers: offset(first) - offset(second) is `below` at most, or `above` at least. Where gaps leave several ranges of
-// differences there is a choice for each that is forbidden.
+// For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. If gaps
+// leave several ranges of differences, there is a choice for each forbidden range between them.
 struct Choice { int first, second; int64_t below, above; };
 
-struct Movable { int64_t size, alignment, lowest, highest; };   // of a given offset, the lowest is the highest
+// For a given offset, `lowest` equals `highest`
+struct Movable { int64_t size, alignment, lowest, highest; };
 
 class ChoiceSearch {
  public:
@@ -20,10 +22,10 @@ class ChoiceSearch {
 
   ChoiceSearch(std::vector<Movable> buffers, std::vector<Choice> choices);
 
-  // Offsets whose buffers end within `capacity`, which is below size_limit.
+  // Searches for offsets such that all buffers end within `capacity`, which must be below size_limit.
   Outcome solve(int64_t capacity, uint64_t node_limit);
-  const std::vector<int64_t>& offsets() const { return low_; }   // once found
-  uint64_t nodes() const { return nodes_; }                      // of all calls
+  const std::vector<int64_t>& offsets() const { return low_; }   // after Outcome::found
+  uint64_t nodes() const { return nodes_; }                      // in all calls
 
  private:
   enum State : uint8_t { open, is_below, is_above };
@@ -43,14 +45,14 @@ class ChoiceSearch {
 
   std::vector<Movable> buffers_;
   std::vector<Choice> choices_;
-  std::vector<std::vector<int>> of_buffer_;   // its choices
+  std::vector<std::vector<int>> of_buffer_;   // buffer -> its choices
   std::vector<int64_t> low_, high_;
   std::vector<State> state_;
   std::vector<Change> changes_;
   std::vector<int> moved_, next_;   // buffers whose bounds have changed
   std::vector<uint8_t> is_moved_;
   bool decided_ = false;
-  bool interlocks_ = false;   // some buffer may lie above another by less than nothing, within its gaps
+  bool interlocks_ = false;   // some buffer may lie above another by a negative distance, within its gaps
   bool gave_up_ = false;
   uint64_t nodes_ = 0;
 };

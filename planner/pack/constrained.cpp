@@ -12,14 +12,14 @@ namespace stw {
 
 namespace {
 
-// Where there are more, one order is tried, and pairs are not searched.
+// With more bodies, only one order is tried, and pairs are not searched.
 constexpr size_t bodies_for_all_orders = 4096;
 constexpr size_t bodies_to_learn = 1024;
 constexpr int learning_rounds = 16;
 constexpr size_t most_choices = 100'000;
-constexpr size_t most_alignments = 16;   // distinct ones that have a bound each
+constexpr size_t most_alignments = 16;   // distinct alignments for which a bound is computed
 
-// Through a time, a buffer's bytes [first, end).
+// The bytes [first, end) that a buffer takes during the times [lower, upper).
 struct Piece { int64_t lower, upper, first, end; };
 
 // A buffer that takes bytes at some time.
@@ -27,10 +27,11 @@ struct Body {
   size_t source;
   int64_t size, alignment;
   std::optional<int64_t> offset;
-  std::vector<Piece> pieces;   // in order of time
+  std::vector<Piece> pieces;   // sorted by time
 };
 
-// Differences of two offsets that are forbidden: open intervals, ascending, apart from each other.
+// Forbidden differences of two offsets: the open interval (after, before). Lists of them are sorted and
+// disjoint.
 struct Forbidden { int64_t after, before; };
 
 struct Placement {
@@ -79,7 +80,7 @@ std::vector<Body> bodies_of(const std::vector<Interval>& intervals, const std::v
   return bodies;
 }
 
-// Of offset(a) - offset(b).
+// Computes the forbidden values of offset(a) - offset(b).
 void forbid(const Body& a, const Body& b, std::vector<Forbidden>& out) {
   out.clear();
   for (size_t i = 0, k = 0; i < a.pieces.size() && k < b.pieces.size();) {
@@ -102,13 +103,13 @@ void forbid(const Body& a, const Body& b, std::vector<Forbidden>& out) {
   out.resize(last + 1);
 }
 
-// Whether both may lie so far apart.
+// Whether the two bodies do not overlap at this difference of their offsets.
 bool are_apart(const Body& a, const Body& b, int64_t difference, std::vector<Forbidden>& scratch) {
   forbid(a, b, scratch);
   return std::none_of(scratch.begin(), scratch.end(), [&](const Forbidden& f) { return f.after < difference && difference < f.before; });
 }
 
-// The judge of placements that were made without the constraints.
+// Judges placements that were found without the constraints.
 bool holds(const std::vector<Body>& bodies, const std::vector<int64_t>& offsets) {
   std::vector<Forbidden> scratch;
   for (size_t i = 0; i < bodies.size(); ++i) {
@@ -126,7 +127,8 @@ int64_t height_of(const std::vector<Body>& bodies, const std::vector<int64_t>& o
   return height;
 }
 
-// Given offsets first, then the others in order, each at its lowest free offset. False as soon as a height of `limit` is reached.
+// Places bodies with given offsets first, then the others in order, each at its lowest free offset. False as
+// soon as the height reaches `limit`.
 bool place_in_order(const std::vector<Body>& bodies, const std::vector<size_t>& order, int64_t limit, Placement& out) {
   out.offsets.assign(bodies.size(), 0);
   out.height = 0;
@@ -181,7 +183,8 @@ std::vector<size_t> order_by(const std::vector<Body>& bodies, BodyKey key(const 
   return order;
 }
 
-// The lowest of several orders, then of orders that learn: what reached above the bound more often goes down first.
+// The lowest placement of several orders. Later orders learn: a body that reached above the bound more often
+// is placed earlier.
 Placement place_greedily(const std::vector<Body>& bodies, int64_t bound, int64_t enough) {
   Placement best, trial;
   for (const auto key : {life, size_key, area_key, start_key, end_key, alignment_key}) {
@@ -215,9 +218,10 @@ bool has_windows(const std::vector<Body>& bodies) {
   });
 }
 
-// Pieces that are free to lie anywhere, their sizes rounded up to `unit`, which divides the alignments of those bodies that have a part in it.
-// Offsets are multiples of it, and so the bodies are apart by their rounded sizes too: a placement of `height` is one of the rounded sizes whose height is
-// higher by `slack` at most.
+// The problem without constraints: pieces may lie anywhere, and their sizes are rounded up to `unit`. Only
+// bodies whose alignment is a multiple of `unit` take part. Their offsets are multiples of `unit`, so their
+// rounded sizes do not overlap either. So any placement is also one of the rounded sizes, whose height is
+// higher by at most `slack`.
 struct Relaxed { std::vector<Interval> pieces; int64_t slack = 0; };
 
 Relaxed relaxed(const std::vector<Body>& bodies, int64_t unit) {
@@ -248,7 +252,8 @@ int64_t bound_of(const std::vector<Body>& bodies) {
   return bound;
 }
 
-// A placement of the bodies by pack(), which knows no constraints, of sizes rounded up; if it holds.
+// Places the bodies, with sizes rounded up, by pack(), which ignores the constraints. Keeps the placement if
+// it holds.
 void try_rounded(const std::vector<Body>& bodies, int64_t unit, uint64_t node_limit, Packing& answer, Placement& best) {
   std::vector<Interval> whole;
   for (const Body& b : bodies) whole.push_back({first_time(b), last_time(b), static_cast<uint64_t>(rounded_up(b.size, unit))});
@@ -266,7 +271,7 @@ bool are_alike(const Body& a, const Body& b) {
          });
 }
 
-// Bodies no other of which is alive at the same time, directly or through others.
+// Groups of bodies. No body of one group is alive at the same time as a body of another.
 std::vector<std::vector<size_t>> groups_of(const std::vector<Body>& bodies) {
   std::vector<size_t> order(bodies.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -281,14 +286,14 @@ std::vector<std::vector<size_t>> groups_of(const std::vector<Body>& bodies) {
   return groups;
 }
 
-// No choices where there are too many.
+// Empty if there are too many.
 std::vector<Choice> choices_of(const std::vector<Body>& bodies) {
   std::vector<Choice> choices;
   std::vector<Forbidden> pair;
   for (size_t i = 0; i < bodies.size(); ++i) {
     for (size_t k = i + 1; k < bodies.size(); ++k) {
       forbid(bodies[i], bodies[k], pair);
-      // Of two that are alike, either may be the lower: the first one is.
+      // Equal bodies may be exchanged, so the first one is the lower one.
       if (pair.size() == 1 && are_alike(bodies[i], bodies[k])) pair[0].before = signed_limit;
       for (const Forbidden& f : pair) choices.push_back({static_cast<int>(i), static_cast<int>(k), f.after, f.before});
       if (choices.size() > most_choices) return {};
@@ -303,7 +308,8 @@ struct Group {
   int64_t height, bound;
 };
 
-// Lowers a group to `capacity`, or without one to `enough`, or as far as the nodes go: by bisection between what failed and what was found.
+// Lowers a group to `capacity`, or without a capacity to `enough`, or as far as the nodes last. Bisects
+// between heights that failed and heights that were found.
 void lower_group(Group& group, uint64_t capacity, int64_t enough, uint64_t node_limit, uint64_t& nodes) {
   std::vector<Choice> choices = choices_of(group.bodies);
   if (choices.empty() && group.bodies.size() > 1) return;
@@ -393,7 +399,8 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
       unit = std::gcd(unit, b.alignment);
       largest = std::max(largest, b.alignment);
     }
-    // Without windows, what pack() makes of sizes in the common unit of all alignments is a bound; and it may hold.
+    // Without windows, the bound of pack() for sizes in the common unit of all alignments is a bound here.
+    // Its placement may hold too.
     bool has_gaps = false;
     for (const Body& b : bodies) has_gaps |= b.pieces.size() > 1;
     Packing rounded;

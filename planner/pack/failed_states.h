@@ -1,5 +1,5 @@
-// Remembers the states of the search that have no solution, by 128-bit hashes. Two states with the same hash would be
-// taken for one: among 2^22 states, and a million looked up, the odds of that are some 2^-86.
+// Remembers states of the search that have no solution, as 128-bit hashes. Two states with the same hash
+// would be confused. For 2^22 states and a million lookups, the probability of that is about 2^-86.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class FailedStates {
  public:
   bool contains(StateHash state) const { return slots_[slot_of(state)] == state; }
 
-  // Does nothing once full: what is forgotten is only searched again.
+  // Does nothing if the table is full: a forgotten state is only searched again.
   void insert(StateHash state) {
     if (count_ * 2 >= slots_.size()) {
       if (slots_.size() >= most_slots) return;
@@ -42,7 +42,7 @@ class FailedStates {
   static constexpr StateHash empty{0, 0};
   static constexpr size_t most_slots = size_t{1} << 22;  // 64 MiB
 
-  // Where the state is, or the free slot where it belongs.
+  // The slot of the state, or the free slot where it belongs.
   size_t slot_of(StateHash state) const {
     const size_t mask = slots_.size() - 1;
     size_t at = state.low & mask;

@@ -10,15 +10,16 @@ namespace stw {
 
 namespace {
 
-// The ranges of other orders than the first coalesce less: with more blocks they take too long.
+// Ranges coalesce less in the other orders, so with more blocks these orders take too long.
 constexpr size_t blocks_for_all_orders = 4096;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
-// Of more blocks than a list's: so many are packed in all rounds together, and not where the first order misses by more than a part of this.
+// For more blocks than a list takes: at most this many are packed in all rounds together. And only if the
+// first order misses the bound by at most one near_miss-th of it.
 constexpr size_t blocks_to_repack = 1 << 18;
 constexpr uint64_t near_miss = 32;
 
-// What goes down first: the larger key, then the larger block.
+// Sorts blocks: the larger key first, then the larger block.
 using Key = __uint128_t;
 Key by_life(const Block& b) { return static_cast<Key>(b.end - b.first); }
 Key by_size(const Block& b) { return b.size; }
@@ -26,7 +27,7 @@ Key by_area(const Block& b) { return by_life(b) * b.size; }
 Key by_start(const Block& b) { return static_cast<Key>(INT32_MAX - b.first); }
 Key by_end(const Block& b) { return static_cast<Key>(b.end); }
 
-// What an occupancy does, by looking at everything placed so far: faster where that is little.
+// Has the same functions as Occupancy, but scans all blocks placed so far. This is faster if they are few.
 class PlacedList {
  public:
   explicit PlacedList(size_t blocks) { placed_.reserve(blocks); }
@@ -49,10 +50,10 @@ class PlacedList {
 
  private:
   struct Placed { int first, end; uint64_t offset, top; };
-  std::vector<Placed> placed_;  // by offset
+  std::vector<Placed> placed_;  // sorted by offset
 };
 
-// False, and the packing half done, as soon as it is as high as `limit`.
+// False as soon as the packing reaches `limit`; it is then incomplete.
 template <class Occupied>
 bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint64_t limit, Occupied occupied,
                    GreedyPacking& packing) {
@@ -123,7 +124,8 @@ void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, 
       });
     return;
   }
-  // Whole rounds: one that ends at the best height so far has not seen all that reaches above the bound.
+  // Always packs all blocks. A packing that stops at the best height so far does not show all blocks that
+  // reach above the bound.
   if (best.height - bound > bound / near_miss) return;
   const auto rounds = static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));
   learn(sections, by_life, rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {

@@ -1,6 +1,6 @@
-// Which offsets are taken in which sections: a segment tree over sections whose nodes hold coalesced ranges of offsets.
-// Buffers kept from forward to backward coalesce into one range, so that finding room for a short-lived buffer among
-// thousands of them takes a few steps.
+// The occupied offsets in each section: a segment tree over sections whose nodes hold coalesced ranges of
+// offsets. Buffers that live from forward to backward coalesce into one range. So finding room for a
+// short-lived buffer among thousands of them takes a few steps.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +20,10 @@ class Occupancy {
 
  private:
   struct Range { uint64_t begin, end; };
-  using Ranges = std::vector<Range>;  // ascending; neither overlapping nor touching
+  using Ranges = std::vector<Range>;  // sorted; neither overlapping nor adjacent
   struct Node {
     Ranges whole;  // of blocks alive in all of the node's sections, but not in all of its parent's
-    Ranges any;    // of blocks alive in any of its sections, its ancestors' `whole` apart
+    Ranges any;    // of blocks alive in any of its sections, without `whole` of its ancestors
   };
   struct Cursor { const Range *at, *end; };
 

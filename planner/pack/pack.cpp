@@ -15,7 +15,7 @@ namespace {
 
 using Outcome = PackSearch::Outcome;
 
-// A component with the placement it has so far. Sizes, and so all heights, are multiples of `unit`.
+// A component and its best placement so far. Sizes, and so all heights, are multiples of `unit`.
 struct Part {
   Sections sections;
   std::vector<uint64_t> offsets;
@@ -47,7 +47,7 @@ Part part_of(Sections component, const std::vector<uint64_t>& offsets) {
 
 // Searches for a placement of the part within `capacity`, or for a proof that there is none.
 Outcome search(Part& part, uint64_t capacity, uint64_t node_limit, uint64_t& nodes) {
-  // Every buffer takes a decision or so: with far fewer there is nothing to hope for.
+  // A placement takes about one decision for each buffer. With far fewer nodes the search cannot succeed.
   if (node_limit < part.sections.blocks.size() / 2) return Outcome::out_of_nodes;
   Sections scaled = part.sections;
   for (Block& b : scaled.blocks) b.size /= part.unit;
@@ -69,8 +69,8 @@ void repack(Part& part, uint64_t enough) {
   part.height = again.height;
 }
 
-// Lowers a part: to `enough` if possible, half of the nodes go into that, else by bisection between what failed and
-// what was found.
+// Lowers a part. Half of the nodes go into an attempt to reach `enough`. After that, bisects between
+// capacities that failed and heights that were found.
 void lower(Part& part, uint64_t enough, uint64_t enough_of_greedy, uint64_t node_limit, uint64_t& nodes) {
   const uint64_t before = nodes;
   auto left = [&] { return node_limit - std::min(node_limit, nodes - before); };
@@ -110,11 +110,11 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));
-    // Small ones first: a proof of one of them settles all.
+    // Small parts come first: a proof for one of them settles the whole.
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.sections.blocks.size() < b.sections.blocks.size();
     });
-    uint64_t enough = goal;  // what lies no higher than this does not matter
+    uint64_t enough = goal;  // a part no higher than this does not matter
     packing.height = 0;
     for (Part& part : parts) {
       const uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);

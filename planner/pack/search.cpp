@@ -8,9 +8,9 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t first_weight = 8;  // how many failures it takes to matter
+constexpr uint64_t first_weight = 8;  // number of failures that matters
 constexpr uint64_t first_run_nodes = 500;
-constexpr uint64_t sections_of_a_node = 256;  // a decision over more counts as several
+constexpr uint64_t sections_of_a_node = 256;  // a decision over more sections counts as several
 
 }  // namespace
 
@@ -36,7 +36,7 @@ PackSearch::PackSearch(const Sections& sections, uint64_t capacity) : blocks_(se
     ++starts_[at(b.first)];
     ++ends_[at(b.end)];
     unplaced_size_[at(b.first)] += b.size;
-    if (at(b.end) < count) unplaced_size_[at(b.end)] -= b.size;  // wraps, until the sum is taken
+    if (at(b.end) < count) unplaced_size_[at(b.end)] -= b.size;  // wraps until the sum is taken
   }
   uint64_t size = 0;
   int alive = 0;
@@ -58,7 +58,7 @@ PackSearch::Outcome PackSearch::solve(uint64_t node_limit) {
       if (nodes_ >= node_limit) return Outcome::out_of_nodes;
       const Outcome outcome = run(std::min(run_nodes, node_limit - nodes_), style, varied);
       if (outcome != Outcome::out_of_nodes) return outcome;
-      // Failures of long ago count for less.
+      // Older failures count for less.
       for (uint64_t& weight : weight_) weight = (weight + first_weight) / 2;
     }
   }
@@ -107,7 +107,7 @@ void PackSearch::place(int block) {
   changes_.push_back({~block, 0, 0});
 }
 
-// Fails where what is yet to place no longer fits above.
+// Raises a section's floor. Fails if its unplaced blocks no longer fit above.
 bool PackSearch::raise(int section, uint64_t floor, uint8_t flags) {
   const size_t s = at(section);
   changes_.push_back({section, floor_[s], flags_[s]});
@@ -140,7 +140,7 @@ void PackSearch::undo(size_t changes) {
   }
 }
 
-// `section` takes over what holds for a neighbour in which all of its unplaced blocks are alive too.
+// Gives `section` the floor of a neighbour in which all of its unplaced blocks are alive too.
 bool PackSearch::follow(int section, int neighbour, bool& changed) {
   const size_t s = at(section), n = at(neighbour);
   if (floor_[s] > floor_[n]) return true;
@@ -154,8 +154,8 @@ bool PackSearch::follow(int section, int neighbour, bool& changed) {
   return raise(section, floor_[n], taken | hanging);
 }
 
-// Runs of shut sections between higher neighbours rise to the lower of these. What lies wholly inside such a run could
-// rest on nothing.
+// Raises runs of shut sections between higher neighbours to the lower neighbour. A block that lies wholly
+// inside such a run would have nothing to rest on.
 bool PackSearch::lift_shut(const Part& part, bool& changed) {
   for (int begin = part.begin, end; begin < part.end; begin = end) {
     end = begin + 1;
@@ -174,7 +174,7 @@ bool PackSearch::lift_shut(const Part& part, bool& changed) {
   return true;
 }
 
-// Draws the conclusions of a choice. False where it cannot lead to a solution.
+// Derives the consequences of a choice. False if it cannot lead to a solution.
 bool PackSearch::settle(const Part& part) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -191,7 +191,8 @@ bool PackSearch::settle(const Part& part) {
   return true;
 }
 
-// Puts what is left of a part on the agenda, cut where no unplaced block is alive across; the smallest comes first.
+// Puts the rest of a part on the agenda, cut at boundaries that no unplaced block crosses. The smallest piece
+// comes first.
 void PackSearch::divide(const Part& part, int parent) {
   const size_t first = parts_.size();
   for (int begin = part.begin, end; begin < part.end; begin = end) {
@@ -208,7 +209,7 @@ void PackSearch::divide(const Part& part, int parent) {
   }
 }
 
-// What decides whether a part has a solution: its floors and its unplaced blocks.
+// Hashes the state that decides whether a part has a solution: its floors and its unplaced blocks.
 StateHash PackSearch::state_of(const Part& part) const {
   StateHash hash{mixed(static_cast<uint64_t>(part.begin)), mixed(~static_cast<uint64_t>(part.end))};
   for (int s = part.begin; s < part.end; ++s) {
@@ -226,7 +227,7 @@ StateHash PackSearch::state_of(const Part& part) const {
   return hash;
 }
 
-// Takes a part off the agenda and puts a frame with its choices on the stack. False where it has none.
+// Takes a part off the agenda and pushes a frame with its choices. False if it has no choice.
 bool PackSearch::open(const Part& part) {
   const StateHash state = state_of(part);
   if (failed_.contains(state)) return false;
@@ -246,8 +247,8 @@ bool PackSearch::open(const Part& part) {
   return true;
 }
 
-// Goes back to `frame` and makes its next choice that does not fail at once. Where there is none its part has failed, and
-// with it the choice of the frame that had cut that off. False where nothing is left to choose.
+// Goes back to `frame` and makes its next choice that does not fail at once. If there is none, its part has
+// failed, and with it the choice of the frame that had cut the part off. False if no choice is left at all.
 bool PackSearch::advance(int frame) {
   while (frame >= 0) {
     frames_.resize(at(frame) + 1);

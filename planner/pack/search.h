@@ -1,20 +1,23 @@
-// Is there a packing within a capacity? A search that finds one or proves that there is none.
+// Decides whether there is a packing within a capacity: finds one, or proves that there is none.
 //
-// The state is a skyline: the floor of each section, below which everything is placed or wasted. Packings are settled
-// (no buffer could move down), so wherever the floor is lowest between two walls, in a valley, and whichever section of
-// the valley one looks at, one of these holds:
-//  - a buffer that fits between the walls lies on that floor and covers the section, or
-//  - nothing does: the section is shut, and its floor rises to the lower of its neighbours' once both are higher.
-// Only the second wastes room, and a section has no more of it than its slack: capacity - floor - sizes yet to place.
-// So where buffers fill the capacity there is nothing but the first, often with one candidate or none. Valleys may be
-// taken in any order: the search branches where there are fewest choices for the failures seen there before.
+// The state is a skyline: the floor of each section. Everything below the floor is placed or wasted. Packings
+// are settled: no buffer could move down. A valley is where the floor is lowest between two walls. For every
+// section of a valley, one of these holds:
+// - A buffer that fits between the walls lies on that floor and covers the section.
+// - No buffer does. The section is shut, and its floor rises to the lower of its neighbours' floors once both
+//   are higher.
+// Only the second case wastes room, and a section can waste no more than its slack: capacity - floor - sizes
+// yet to place. So where buffers fill the capacity only the first case remains, often with one candidate or
+// none. Valleys may be taken in any order. The search branches where there are fewest choices, relative to
+// the failures seen there before.
 //
-// What makes it fast beside that:
-//  - a section all of whose unplaced buffers are also in a neighbour with a higher floor takes over that floor, at no
-//    cost;
-//  - where no unplaced buffer is alive across a boundary both sides are solved apart; one that fails fails the whole;
-//  - states without a solution are remembered, across restarts too;
-//  - restarts, with several orders of the candidates in turn and what was learnt about where failures arise.
+// These also make it fast:
+// - If all unplaced buffers of a section are also in a neighbour with a higher floor, the section takes over
+//   that floor, at no cost.
+// - If no unplaced buffer is alive across a boundary, both sides are solved separately. If one fails, the
+//   whole fails.
+// - States without a solution are remembered, across restarts too.
+// - Restarts use several orders of the candidates in turn, and keep the counts of failures.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,47 +32,51 @@ class PackSearch {
  public:
   enum class Outcome { found, infeasible, out_of_nodes };
 
-  // `capacity` is below size_limit.
+  // `capacity` must be below size_limit.
   PackSearch(const Sections& sections, uint64_t capacity);
 
   Outcome solve(uint64_t node_limit);
-  const std::vector<uint64_t>& offsets() const { return offsets_; }  // of the blocks, once found
+  const std::vector<uint64_t>& offsets() const { return offsets_; }  // of the blocks, after Outcome::found
   uint64_t nodes() const { return nodes_; }
 
  private:
-  // Which candidate first, and among sections with as many choices which one to branch on.
+  // Orders the candidates, and the sections with equally many choices.
   enum class Prefer { size, life, fit_then_area, walls_then_area };
-  struct Style { Prefer candidate; bool least_slack; };  // else the lowest floor
+  // Ties go to the section with the least slack, else to the lowest floor.
+  struct Style { Prefer candidate; bool least_slack; };
 
   enum : uint8_t {
     shut = 1,      // no buffer lies on this floor
     hanging = 2,   // the floor was raised over waste: a buffer must rest on something else too
   };
 
-  // Sections [begin, end) that share no unplaced buffer with others.
-  struct Part { int begin, end, parent, next; };  // parent: the frame that cut it off, or -1; next: on the agenda
+  // Sections [begin, end) that share no unplaced buffer with other sections. `parent`: the frame that cut the
+  // part off, or -1. `next`: the next part on the agenda.
+  struct Part { int begin, end, parent, next; };
   struct Frame {
     Part part;
     StateHash state;
-    int section;                            // that the frame branches on
-    bool may_shut;                          // not tried yet
+    int section;                            // the section that the frame branches on
+    bool may_shut;                          // whether shutting the section is still to be tried
     size_t first, next, last;               // its candidates, in candidates_
-    size_t changes, parts;                  // as they were before the first choice
+    size_t changes, parts;                  // sizes of changes_ and parts_ before its first choice
   };
-  struct Change { int section; uint64_t floor; uint8_t flags; };  // what was; section < 0: block ~section was placed
-  struct Valley { int begin, end; uint64_t left, right; };  // left, right: the floors of its walls, or `no_wall`
+  // The previous values; section < 0: block ~section was placed.
+  struct Change { int section; uint64_t floor; uint8_t flags; };
+  // Left, right: the floors of its walls, or `no_wall`
+  struct Valley { int begin, end; uint64_t left, right; };
   struct Branch {
     int section = -1;
     Valley valley{};
     bool may_shut = false;
-    uint64_t choices = 0, weight = 1, tie = 0;  // the least of choices / weight is best, then the least tie
+    uint64_t choices = 0, weight = 1, tie = 0;  // the least choices / weight is best, then the least tie
   };
 
   static constexpr uint64_t no_wall = UINT64_MAX;
   static size_t at(int i) { return static_cast<size_t>(i); }
 
   uint64_t slack(size_t s) const { return capacity_ - floor_[s] - unplaced_size_[s]; }
-  // Of a block within a valley that weigh() or list_candidates() looks at.
+  // For a block within the valley that weigh() or list_candidates() looks at.
   bool rests(const Block& block) const {
     return resting_[at(block.end)] > resting_[at(block.first)];
   }
@@ -91,9 +98,9 @@ class PackSearch {
 
   std::vector<Block> blocks_;
   uint64_t capacity_;
-  std::vector<std::vector<int>> starting_;  // blocks by their first section
+  std::vector<std::vector<int>> starting_;  // section -> blocks that start there
 
-  // State, of sections and of the boundaries before them.
+  // State by section, and by the boundary before each section.
   std::vector<uint64_t> floor_, unplaced_size_;
   std::vector<uint8_t> flags_;
   std::vector<int> unplaced_, starts_, ends_, crossing_;  // counts of unplaced blocks
@@ -110,9 +117,9 @@ class PackSearch {
   Style style_{};
   bool varied_ = false;
   uint64_t nodes_ = 0;
-  std::vector<uint64_t> weight_;  // failures seen in a section
+  std::vector<uint64_t> weight_;  // failures in a section
 
-  // Scratch of one step. resting_: sections of the valley before this one that do not hang.
+  // Scratch memory of one step. resting_: number of earlier sections of the valley that do not hang.
   std::vector<int> fitting_, resting_;
   std::vector<uint64_t> fitting_size_;
   std::vector<std::pair<__uint128_t, int>> ranked_;

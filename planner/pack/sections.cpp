@@ -9,7 +9,7 @@ namespace stw {
 Sections sections_of(const std::vector<Interval>& intervals) {
   struct Event {
     int64_t time;
-    bool start;  // ends come first at the same time: half-open
+    bool start;  // intervals are half-open, so ends come first at equal times
     int block;
     bool operator<(const Event& other) const {
       if (time != other.time) return time < other.time;
@@ -30,7 +30,7 @@ Sections sections_of(const std::vector<Interval>& intervals) {
     events.push_back({interval.upper, false, block});
   }
   std::sort(events.begin(), events.end());
-  // The living are a maximal set after a start that an end follows.
+  // The set of live intervals is maximal after a start that an end follows.
   bool grown = false;
   for (const Event& event : events) {
     Block& block = sections.blocks[static_cast<size_t>(event.block)];
@@ -62,7 +62,7 @@ std::vector<uint64_t> section_totals(const Sections& sections) {
 }
 
 std::vector<Sections> components_of(const Sections& sections) {
-  // For every section the last one that a block starting there or earlier reaches.
+  // For every section: the last section that a block reaches which starts there or earlier.
   std::vector<int> reach(static_cast<size_t>(sections.count));
   for (const Block& block : sections.blocks) {
     int& end = reach[static_cast<size_t>(block.first)];

@@ -1,10 +1,10 @@
-// What a packing's height and bound say, of buffers with constraints or without.
+// The status of a packing, from its height and bound, with or without constraints.
 #pragma once
 #include "planner/pack/pack.h"
 
 namespace stw {
 
-// Within `capacity` bytes; 0: without a limit.
+// `capacity`: bytes to fit into; 0: no limit.
 PackStatus status_of(const Packing& packing, uint64_t capacity);
 
 }  // namespace stw

@@ -1,5 +1,6 @@
-// What most files include of the standard library: compiled once for a library instead of once for each of its files, of which
-// it is a quarter of the time. Files include what they need all the same; `tools/test --full` builds without this.
+// Headers of the standard library that most files include. They are compiled once for a library instead of
+// once for each file, where they are a quarter of the time. Files still include what they need; `tools/test
+// --full` builds without this header.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -38,7 +38,7 @@ std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count) {
 std::vector<Tick> decimal_ticks(double high, int count) {
   std::vector<Tick> ticks;
   if (!(high > 0)) return ticks;
-  // By products alone: a logarithm may differ from machine to machine.
+  // Uses products alone: a logarithm may differ from machine to machine.
   const double raw = high / count;
   double power = 1;
   int decimals = 0;
@@ -80,7 +80,7 @@ std::vector<Span> block_numbers(const Timeline& timeline, double room) {
     blocks = std::max(blocks, block + 1);
     all.push_back({span, block});
   }
-  // Every k-th number, k being 1, 2 or 5 times a power of ten.
+  // Every k-th number, where k is 1, 2 or 5 times a power of ten.
   int step = 1;
   for (int k = 0; narrowest * step < room && step < blocks; ++k) step = k % 3 == 1 ? step / 2 * 5 : step * 2;
   std::vector<Span> spans;
@@ -90,7 +90,7 @@ std::vector<Span> block_numbers(const Timeline& timeline, double room) {
 }
 
 std::vector<Span> recomputed(const Timeline& timeline) {
-  constexpr double gap = 0.0005;  // of the width: less cannot be seen
+  constexpr double gap = 0.0005;  // of the width; smaller gaps are invisible
   std::vector<Span> spans;
   for (int i = 0; i < timeline.instructions(); ++i) {
     if (timeline.at(i).phase != Phase::recompute) continue;

@@ -9,9 +9,10 @@ namespace stw::picture {
 namespace {
 
 constexpr Box unit{0, 0, 1000, 1000};
-constexpr double room_on_desktop = 0.028, room_on_phone = 0.07;  // of the width, for a number of three digits
+// Share of the width, for a number of three digits.
+constexpr double room_on_desktop = 0.028, room_on_phone = 0.07;
 
-// `zoomed`: the height that remains in view then.
+// `zoomed`: the height that is visible in the zoom.
 std::string svg(const std::string& content, double zoomed = 1000) {
   return "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\" data-zoom=\"" +
          number(zoomed) + "\">\n" + content + "</svg>\n";
@@ -36,7 +37,7 @@ std::string left_axis(const std::vector<Tick>& ticks, double top, std::string& g
   return out + "</div>\n";
 }
 
-// The axis of bytes, as a whole and as it is in the zoom. Grid lines stretch with the marks.
+// The axis of bytes, for the whole and for the zoom. Grid lines scale with the marks.
 std::string axis_of_bytes(const Range& range, uint64_t top, int ticks, std::string& grid) {
   std::string out = "<div class=\"ys\" aria-hidden=\"true\">", whole, zoomed;
   const double high = static_cast<double>(top), shown = static_cast<double>(top - range.base);
@@ -57,7 +58,7 @@ double zoomed_height(const Range& range, uint64_t top) {
   return 1000 * static_cast<double>(top - range.base) / static_cast<double>(top);
 }
 
-// The names on the marks; `box` may reach below the picture.
+// The names on the marks. `box` may reach below the picture.
 std::string names_on(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t top, const char* kind) {
   std::string out = "<div class=\"names " + std::string(kind) + "\" aria-hidden=\"true\">";
   for (const Caption& l : labels(marks, timeline, box, top, 45, 27)) {
@@ -70,7 +71,7 @@ std::string names_on(const Marks& marks, const Timeline& timeline, const Box& bo
   return out + "</div>\n";
 }
 
-// The opening of a plot that takes the focus.
+// The opening tag of a plot that can have the focus.
 std::string plot_opening(const char* id, const char* kind, const std::string& label) {
   return "<div class=\"plot" + std::string(kind) + "\" id=\"" + id +
          "\" tabindex=\"0\" role=\"application\" aria-label=\"" + escaped(label) + "\" aria-describedby=\"tip\">\n";
@@ -103,7 +104,7 @@ double peak_share(const Timeline& timeline) {
   return (timeline.x(timeline.peak()) + timeline.right(timeline.peak())) / 2;
 }
 
-// A note beside the line of the peak, on the side where there is more room.
+// A note next to the line of the peak, on the side with more room.
 std::string peak_note(const Timeline& timeline, const std::string& text) {
   const double share = peak_share(timeline);
   return "<div class=\"said\" style=\"" + (share > 0.5 ? "right:" + percent(1 - share) : "left:" + percent(share)) +

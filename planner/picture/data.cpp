@@ -1,4 +1,5 @@
-// What the page's script shows, as JSON. Lists are flat, so that large plans stay small; the script has the same order.
+// The data that the page's script shows, as JSON. Lists are flat, so that large plans stay small. The script
+// reads them in the same order.
 #include "planner/base/figures.h"
 #include "planner/picture/charts.h"
 

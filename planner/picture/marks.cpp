@@ -31,7 +31,7 @@ class Marker {
     bands();
     std::vector<Mark> single;
     for (const Section& s : timeline_.sections()) {
-      const std::vector<std::vector<int>> held = what_is_held(*s.program);
+      const std::vector<std::vector<int>> held = held_tensors(*s.program);
       for (size_t b = 0; b < held.size(); ++b) single.push_back(mark_of(s.program->buffers[b], s, held[b]));
     }
     marks_.buffers += static_cast<int>(single.size());
@@ -49,7 +49,7 @@ class Marker {
  private:
   void bands() {
     const uint64_t row = programs_.arena_bytes / band_rows;
-    bool open = false;  // the last mark is a run of thin buffers that takes more
+    bool open = false;  // the last mark is a run of thin buffers, to which more can be added
     for (const Buffer& b : programs_.arena.persistent) {
       const Tensor& t = graph_.at(b.tensor);
       Mark m{b.owner,
@@ -89,8 +89,8 @@ class Marker {
       run.name = marks_.strings.id(first_name_ + " … " + last_name_ + " (" + std::to_string(run.count) + " tensors)");
   }
 
-  // The tensors that each buffer holds one after the other: ops in place hand it on.
-  std::vector<std::vector<int>> what_is_held(const Program& program) const {
+  // The tensors that each buffer holds one after the other. In-place ops pass a buffer on.
+  std::vector<std::vector<int>> held_tensors(const Program& program) const {
     std::vector<std::vector<int>> held(program.buffers.size());
     for (size_t b = 0; b < held.size(); ++b)
       if (program.buffers[b].tensor >= 0) held[b].push_back(program.buffers[b].tensor);
@@ -153,8 +153,8 @@ class Marker {
     return "transient: its place is free again after its last use";
   }
 
-  // What has the same class and the same place on the grid is one mark. Its sides are those of what it stands for, so
-  // that it is off by less than a cell.
+  // Merges marks that have the same class and the same cell of the grid. The merged mark covers the sides of
+  // all of them, so it is off by less than a cell.
   std::vector<Mark> on_grid(const std::vector<Mark>& single, int columns, int rows) {
     std::map<std::tuple<Class, int, int, int, int>, size_t> cells;
     std::vector<Mark> drawn;

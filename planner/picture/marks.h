@@ -1,5 +1,5 @@
-// The rectangles of the arena's picture. Small plans have one for every buffer; what would be too many or too thin to
-// see is drawn together, with its bytes added up.
+// The rectangles of the arena's picture. Small plans have one for every buffer. Buffers that would be too
+// many or too thin to see are drawn together, with their bytes added up.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,17 +13,18 @@ struct Mark {
   Class owner;
   int first, last;           // instructions, both included
   uint64_t offset, end;      // in the arena
-  uint64_t bytes;            // of all buffers it stands for
+  uint64_t bytes;            // of all its buffers
   int count;
-  int name, place, reason;   // Marks::strings; place may be ""
+  int name, place, reason;   // indices in Marks::strings; `place` may be ""
   bool persistent;
 };
 
 struct Marks {
   std::vector<Mark> all;     // persistent ones first
   Strings strings;
-  int buffers = 0;           // that they stand for
-  int columns = 0, rows = 0; // of the grid on which program buffers were drawn together; 0: each has its own mark
+  int buffers = 0;           // buffers in all marks
+  // Of the grid on which program buffers were drawn together; 0: each has its own mark.
+  int columns = 0, rows = 0;
 };
 
 inline constexpr int largest_mark_count = 6000;

@@ -2,7 +2,7 @@
 
 namespace stw::picture {
 
-// Reads the JSON in #data and the rectangles of the arena. Every text goes through textContent.
+// Reads the JSON in #data and the rectangles of the arena. Every text is set through textContent.
 const char* const page_script = R"js(
 (() => {
   'use strict';

@@ -1,4 +1,4 @@
-// The arena as a picture that stands alone.
+// The arena as a picture of its own.
 #include <algorithm>
 
 #include "planner/base/figures.h"

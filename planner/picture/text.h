@@ -1,4 +1,4 @@
-// Text inside XML and JavaScript: nothing that a name contains gets out of its place.
+// Text inside XML and JavaScript. Every name is escaped, so that it cannot end its element or string.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,18 +8,18 @@
 
 namespace stw::picture {
 
-// For XML text and quoted attributes. Bytes that XML cannot carry become U+FFFD.
+// For XML text and quoted attributes. Bytes that XML cannot represent become U+FFFD.
 std::string escaped(std::string_view text);
-// A JSON string, quotes included, that may stand inside a script element.
+// A JSON string, with quotes, that may stand inside a script element.
 std::string quoted(std::string_view text);
-// At most so many decimals, no zeros at the end.
+// With at most `decimals` decimals, and no zeros at the end.
 std::string number(double value, int decimals = 3);
-// Rounded and grouped; 0 for what is no such number.
+// Rounded and grouped. 0 for a value that is negative, too large or not a number.
 std::string whole(double value);
 // A share of 1 as a percentage.
 inline std::string percent(double share) { return number(share * 100) + "%"; }
 
-// Each text once, by number.
+// Keeps each text once, and numbers it.
 class Strings {
  public:
   int id(const std::string& text) {

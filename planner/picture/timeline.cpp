@@ -46,12 +46,13 @@ void Timeline::add(const Program& program, std::string title, double width) {
   const int first = sections_.empty() ? 0 : instructions();
   const double begin = sections_.empty() ? 0 : sections_.back().end;
   sections_.push_back({&program, std::move(title), first, begin, begin + width});
-  bool continues = false;   // a run never reaches over two programs
+  bool continues = false;   // a run never spans two programs
   for (int n = 0; n < sections_.back().instructions(); ++n) {
     const Instruction& i = program.instructions[static_cast<size_t>(n)];
     const int segment = graph_.op(i.op).segment;
     const Run::Group group = group_of(graph_, i, segment);
-    // Copies to and from host memory, and updates inside the backward pass, stand between the ops of segments.
+    // Copies to and from host memory, and updates inside the backward pass, stand between the ops of
+    // segments.
     const bool stands_between = is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
     if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment))) ++runs_.back().end;
     else runs_.push_back({group, segment, first + n, first + n + 1});
@@ -90,7 +91,7 @@ Timeline::Words Timeline::words(int instruction) const {
   const Instruction& i = at(instruction);
   const Op& op = graph_.op(i.op);
   const std::string name = op_row(i.kind).name;
-  // The sums of squares all go to one place, and stores to host memory; what they take tells them apart.
+  // All sums of squares have the same output, and all stores go to host memory. So their inputs name them.
   const bool is_sum = i.kind == OpKind::square_sum || i.kind == OpKind::store;
   const std::string others = i.ops == 1 ? "" : " and " + std::to_string(i.ops - 1) + (i.ops == 2 ? " other" : " others");
   for (int t : is_sum ? op.inputs : op.outputs)

@@ -1,4 +1,5 @@
-// The horizontal axis of the pictures: the programs of a training step one after the other, instruction by instruction.
+// The horizontal axis of the pictures: the programs of a training step one after the other, instruction by
+// instruction.
 #pragma once
 #include <array>
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace stw::picture {
 
-// One program. Each has a scale of its own: the update has many instructions and little to show.
+// One program. Each has a scale of its own, because the update has many instructions and little to show.
 struct Section {
   const Program* program;
   std::string title;
-  int first;             // number of its first instruction; numbers run through all sections
-  double begin, end;     // of the width, 0 to 1
+  int first;             // index of its first instruction; indices run through all sections
+  double begin, end;     // as shares of the width, 0 to 1
   int instructions() const { return static_cast<int>(program->instructions.size()); }
 };
 
@@ -25,14 +26,14 @@ struct Run {
   int first, end;        // instructions, half-open
 };
 
-// Live bytes by class; one or a few consecutive instructions, of which it is the busiest.
+// Live bytes by class, for one or a few consecutive instructions: those of the busiest one.
 struct Column {
   int first, end, instruction;
   std::array<uint64_t, class_count> live;
   uint64_t total() const;
 };
 
-// References what it is made from.
+// Keeps references to its arguments.
 class Timeline {
  public:
   Timeline(const Graph& graph, const Plan& plan, const Programs& programs);
@@ -42,11 +43,13 @@ class Timeline {
   int instructions() const { return sections_.back().first + sections_.back().instructions(); }
   const Section& section_of(int instruction) const;
   const Instruction& at(int instruction) const;
-  double x(int instruction) const;                 // of the width, where it begins
-  double right(int instruction) const;             // and where it ends
-  int peak() const { return peak_; }               // the busiest instruction of the program that reaches the top
+  double x(int instruction) const;                 // of its left side, as a share of the width
+  double right(int instruction) const;             // of its right side
+  // The busiest instruction of the program that reaches the top of the arena.
+  int peak() const { return peak_; }
   bool holds_gradients(const Section& section) const { return section.program->base >= arena_.gradients_end; }
-  // Where gradients end: programs that run between two steps use their place.
+  // The first instruction after the life of the gradients. Programs that run between two steps use their
+  // place.
   int gradients_end() const;
 
   struct Words { std::string op, tensor; };        // "norm → ", "attn_norm"
@@ -55,7 +58,7 @@ class Timeline {
   std::string place(int instruction) const;        // "block 3"
   std::string moment(int instruction) const;       // "norm → attn_norm (block 3, forward)"
   static const char* phase_name(Phase phase);
-  int block(int segment) const;                    // its number; -1: no block
+  int block(int segment) const;                    // its index; -1: not a block
 
   std::vector<Column> live(int at_most) const;
 

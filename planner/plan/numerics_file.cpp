@@ -38,7 +38,7 @@ Result<ParameterGroup> group_from(const Json& object) {
   return g;
 }
 
-// The value that a field names.
+// The enum value that a field names.
 template <class Enum, int count>
 Result<Enum> value_of(const Json& object, const char* key, const char* const (&names)[count]) {
   STW_ASSIGN(name, get_string(object, key));

@@ -1,4 +1,4 @@
-// Numerics as JSON: a part of every plan.
+// Numerics as JSON. Every plan contains them.
 #pragma once
 #include "planner/base/json.h"
 #include "planner/graph/numerics.h"

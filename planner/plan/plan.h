@@ -1,4 +1,4 @@
-// A plan: what was asked, what was decided, and what it costs. The programs follow from it and are never stored.
+// A plan: the request, the decisions, and their costs. The programs follow from it and are never stored.
 #pragma once
 #include <array>
 #include <functional>
@@ -18,13 +18,14 @@ struct Bytes {
 
 struct Relaxation {
   std::string change;
-  // By how much the smallest peak gets smaller; with host memory that is enough: by how much the plan within the budget is.
+  // The decrease of the smallest peak. For host memory: of the peak of the plan within the budget, with as
+  // much host memory as that needs.
   uint64_t saves_bytes = 0;
-  // Of the step time at the smallest peak; negative: faster. The relaxed plan is the one within the budget where the relaxation
-  // is enough, else the one at its own smallest peak.
+  // The increase of the step time at the smallest peak, as a fraction; negative: faster. The relaxed plan is
+  // the one within the budget if the relaxation makes one fit, otherwise the one with its own smallest peak.
   double costs_fraction = 0;
   bool changes_numerics = false;
-  bool fits = false;                // this relaxation alone is enough
+  bool fits = false;                // this relaxation alone makes a plan fit
 };
 
 struct Plan {
@@ -37,14 +38,15 @@ struct Plan {
   int64_t accumulation_steps = 0, last_micro_batch = 0;
   Bytes bytes;
   bool fits = false;
-  uint64_t minimum_bytes = 0;       // smallest budget that works
+  uint64_t minimum_bytes = 0;       // the smallest budget that works
   std::vector<Relaxation> relaxations;
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
-  uint64_t bound_picoseconds = 0;       // no plan of these numerics within the budget is faster, by the cost model
+  // By the cost model, no plan of these numerics within the budget is faster.
+  uint64_t bound_picoseconds = 0;
   uint64_t unlimited_picoseconds = 0;   // no plan within any budget is faster
-  uint64_t next_gib_picoseconds = 0;    // a step with one GiB more, and the same state format
-  uint64_t copied_bytes = 0;        // between host memory and the device in a step, both ways
-  uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
+  uint64_t next_gib_picoseconds = 0;    // time of a step with one GiB more and the same state format
+  uint64_t copied_bytes = 0;        // in a step, between host memory and the device, in both directions
+  uint64_t layout_bound = 0;        // bytes of the arena; no layout of these programs is smaller
   uint64_t model_hash = 0;
   std::string states_reason;
 };
@@ -58,7 +60,7 @@ struct Programs {
   std::vector<const Program*> all() const;
 };
 
-// Builds a graph for given numerics: differentiated, with its update. The model's business (src/models).
+// Builds a differentiated graph with its update, for given numerics. Implemented by the models (src/models).
 using GraphSource = std::function<Graph(const Numerics&)>;
 
 Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
@@ -69,19 +71,21 @@ PeakMoment peak_moment(const Programs& programs);
 // Bytes by class at the moment of the peak.
 Bytes account(const Programs& programs);
 
-// Runs of blocks that compute the same tensors again.
+// Blocks [first, last] that compute the same tensors again.
 struct RecomputedBlocks { int first, last; std::vector<std::string> tensors; };
 std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions);
 
-// Runs of blocks whose feed-forward part runs in tiles of so many rows.
+// Blocks [first, last] whose feed-forward part runs in tiles of `rows` rows.
 struct TiledBlocks { int first, last; int64_t rows; };
 std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decisions);
 
-// What a plan keeps in host memory: `last` < 0: nothing of blocks; `others`: what belongs to parameters outside of blocks.
+// The tensors of one kind that a plan keeps in host memory: those of blocks 0 to `last` (< 0: none), and if
+// `others`, those that belong to parameters outside of blocks.
 struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
-// The fastest plan that fits; where none does, the smallest one, and what could be given up (Plan::relaxations).
+// The fastest plan that fits. If none fits, the smallest plan, with relaxations of the request
+// (Plan::relaxations).
 Result<Plan> search(const GraphSource& source, const Request& request);
 // The programs of a plan, checked by the judge and against the plan's own figures.
 Result<Programs> realize(const Graph& graph, const Plan& plan);

@@ -71,7 +71,7 @@ std::string hexadecimal(uint64_t x) {
 
 std::string describe(const Graph& graph) {
   std::string s = graph.architecture;
-  auto add = [&](auto x) {   // the shortest exact text, whatever the host's locale
+  auto add = [&](auto x) {   // the shortest exact text, in any locale
     char text[32];
     s += ' ';
     s.append(text, std::to_chars(text, text + sizeof text, x).ptr);
@@ -86,13 +86,15 @@ std::string describe(const Graph& graph) {
   }
   std::vector<bool> is_used(graph.tensors.size());
   for (const Op& op : graph.ops) {
-    // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
+    // Names every attribute. A new attribute does not compile here until you decide whether it changes the
+    // model.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
     for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(activation)}) add(x);
-    // What came later stands there only where it is used, so that the text of models of before is that of before.
+    // Attributes that were added later appear only if they are used, so that the text of older models does
+    // not change.
     if (window > 0) add(window);
     if (gate != Gate::silu) add(static_cast<int>(gate));
     if (weight_offset != 0) add(weight_offset);
@@ -100,12 +102,13 @@ std::string describe(const Graph& graph) {
     if (alibi) s += " alibi";
     if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
     const bool in_block = op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
-    for (int t : op.inputs) {   // what an op before it uses too
+    for (int t : op.inputs) {   // parameters that an earlier op uses too
       if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
       if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
       is_used[static_cast<size_t>(t)] = true;
     }
-    if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
+    // Written as in the days when it was an op of its own.
+    if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
   }
   for (const RotaryTables& tables : graph.rotary) {
     for (float f : tables.inverse_frequencies) add(f);
@@ -177,7 +180,7 @@ namespace {
 
 Error not_a_plan(const std::string& what) { return {Code::corrupt, "plan: " + what}; }
 
-// The text without its fingerprint, checked.
+// The text without its fingerprint, after checks.
 Result<Json> checked(std::string_view text, Hash hash) {
   STW_ASSIGN(json, parse_json(text));
   const Json* format = json.find("format");
@@ -192,7 +195,8 @@ Result<Json> checked(std::string_view text, Hash hash) {
   Json body(std::move(members));
   const auto print_of = [&](const std::string& written) { return hexadecimal(hash(written.data(), written.size())); };
   const std::string actual = print_of(to_string(canonical(body), 0));
-  if (fingerprint != actual && fingerprint != print_of(to_string(body, 0)))   // the latter as 0.1.0 first had it
+  // Version 0.1.0 computed the fingerprint of the text on one line.
+  if (fingerprint != actual && fingerprint != print_of(to_string(body, 0)))
     return not_a_plan("it was edited: its fingerprint is " + fingerprint + ", its contents give " + actual);
   return body;
 }
@@ -246,7 +250,8 @@ Status read_request(const Json& body, Request& r) {
   return ok();
 }
 
-// The segments that an entry's "blocks" names, the first and the last one. `next`: the first one that no entry before has named.
+// The first and the last segment that an entry's "blocks" names. `next`: the first segment that no earlier
+// entry has named.
 Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int64_t& next) {
   STW_ASSIGN(blocks, get_array(entry, "blocks"));
   if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())
@@ -263,7 +268,7 @@ Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int
   return list;
 }
 
-// Plans of before there were tiles have none.
+// Plans from before there were tiles have none.
 Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   if (!body.find("tiles")) return ok();
   STW_ASSIGN(list, get_array(body, "tiles"));
@@ -424,7 +429,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.quantize = numerics.quantize;
   plan.request.quantize_embeddings = numerics.quantize_embeddings;
   plan.request.fast = !numerics.exact;
-  // What no request may ask for, no plan holds.
+  // A plan may only contain what a request may ask for.
   if (const Status status = check(plan.request); !status) return not_a_plan(status.error().message);
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;

@@ -1,4 +1,4 @@
-// Plans as text: versioned, deterministic JSON that people read and `plan_from_json` takes back.
+// Plans as text: versioned, deterministic JSON that users can read and `plan_from_json` parses.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,21 +11,22 @@ using Hash = uint64_t (*)(const void* data, size_t bytes);   // XXH3-64; the pla
 
 std::string hexadecimal(uint64_t x);   // 16 digits, as hashes are written
 
-// The model as far as plans and checkpoints depend on it: ops, attributes, names and shapes, not storage formats.
+// The parts of the model that plans and checkpoints depend on: ops, attributes, names and shapes, but not
+// storage formats.
 std::string describe(const Graph& graph);
 
 std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash);
-std::string plan_fingerprint(const std::string& json);   // the field's value
+std::string plan_fingerprint(const std::string& json);   // the value of the field
 
-// Errors: corrupt where the text is no plan, of another version, was edited (fingerprint) or is of another model.
-// The header tells which graph to build before the plan can be read against it.
+// Errors: corrupt if the text is not a plan, has another version, was edited (fingerprint), or belongs to
+// another model. The header names the graph to build before the plan can be checked against it.
 struct PlanHeader { int64_t sequence; Numerics numerics; };
 Result<PlanHeader> plan_header(std::string_view json, Hash hash);
 Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash);
 
-// A table for people, with bars.
+// A table with bars, for users.
 std::string plan_report(const Graph& graph, const Plan& plan);
-// What could be given up, in words.
+// A relaxation in words.
 std::string relaxation_text(const Relaxation& relaxation);
 
 }  // namespace stw

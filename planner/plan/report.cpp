@@ -1,4 +1,4 @@
-// The plan as a table for people.
+// The plan as a table for users.
 #include "planner/base/figures.h"
 #include "planner/plan/plan_file.h"
 #include "planner/graph/update.h"
@@ -26,7 +26,7 @@ void row(std::string& out, const char* name, uint64_t bytes, uint64_t whole) {
          " %  " + bar(bytes, whole) + "\n";
 }
 
-std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
+std::string recomputed_text(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions))
     text += "  recompute    blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": " + joined(run.tensors) + "\n";
@@ -57,7 +57,7 @@ std::string numerics_text(const Numerics& n) {
   return text + kernels_text(n);
 }
 
-std::string what_is_quantized(const Graph& graph) {
+std::string quantized_text(const Graph& graph) {
   std::string text;
   for (const Quantize codes : {Quantize::nf4, Quantize::int8}) {
     uint64_t elements = 0, bytes = 0;
@@ -72,7 +72,7 @@ std::string what_is_quantized(const Graph& graph) {
   return text.empty() ? "" : "  quantized    " + text + "\n";
 }
 
-std::string what_is_tiled(const Graph& graph, const Decisions& decisions) {
+std::string tiled_text(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const TiledBlocks& run : tiled_blocks(graph, decisions))
     text += "  tiles        blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": feed-forward in tiles of " +
@@ -80,7 +80,7 @@ std::string what_is_tiled(const Graph& graph, const Decisions& decisions) {
   return text;
 }
 
-std::string what_is_grouped(const Graph& graph, const Plan& plan) {
+std::string grouped_text(const Graph& graph, const Plan& plan) {
   std::string text;
   for (const ParameterGroup& g : plan.numerics.groups) {
     std::vector<std::string> settings;
@@ -96,7 +96,7 @@ std::string what_is_grouped(const Graph& graph, const Plan& plan) {
   return text;
 }
 
-std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
+std::string offloaded_text(const Graph& graph, const Plan& plan) {
   std::string text;
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     text += "  offload      " + std::string(offloaded_titles[static_cast<int>(o.what)]) + " of";
@@ -111,7 +111,7 @@ std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
 }  // namespace
 
 std::string relaxation_text(const Relaxation& x) {
-  constexpr std::string_view host = "host_memory ";   // in bytes
+  constexpr std::string_view host = "host_memory ";   // followed by bytes
   const std::string change = x.change.starts_with(host) ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size()))) : x.change;
   const std::string percent = fixed_point(x.costs_fraction * 100, 1);
   const std::string cost = percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";
@@ -147,7 +147,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
   if (graph.preference != Preference::none)
     s += std::string("  preference   ") + name_of(graph.preference) + ": pairs of documents; logits are computed " + (plan.decisions.loss_chunks == 1 ? "once\n" : "twice\n");
-  s += what_is_grouped(graph, plan) + what_is_quantized(graph) + what_is_recomputed(graph, plan.decisions) + what_is_tiled(graph, plan.decisions) + what_is_offloaded(graph, plan);
+  s += grouped_text(graph, plan) + quantized_text(graph) + recomputed_text(graph, plan.decisions) + tiled_text(graph, plan.decisions) + offloaded_text(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
        fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";

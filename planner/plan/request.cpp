@@ -8,14 +8,15 @@ namespace {
 
 constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
 constexpr int most_threads = 1024;
-constexpr uint64_t most_reserved = uint64_t{1} << 56;   // sums of bytes stay far from the ends of 64 bits
+constexpr uint64_t most_reserved = uint64_t{1} << 56;   // keeps sums of bytes far from the limits of 64 bits
 
 bool is_for_cuda(const Request& request) {
   const DeviceProfile* device = request.calibrated ? &*request.calibrated : find_device(request.device);
   return device && device->cuda;
 }
 
-// Whether 16-bit products are by wgmma where the device has it. True as soon as `tools/gpu-check second` has seen contracts E1 to E3 hold there.
+// Whether 16-bit products use wgmma by default if the device has it. Set it to true once `tools/gpu-check
+// second` has confirmed contracts E1 to E3 on such a device.
 constexpr bool wgmma_is_default = false;
 
 Kernels default_kernels(const Request& request) {
@@ -25,7 +26,7 @@ Kernels default_kernels(const Request& request) {
   return wgmma_is_default && profile_of(request).has_wgmma ? Kernels::wgmma : Kernels::tensor;
 }
 
-// The checks of a request, by what they are about. Each may rely on those before it.
+// The checks of a request, by subject. Each may rely on the checks before it.
 
 Status check_device(const Request& request) {
   const DeviceProfile* device = find_device(request.device);

@@ -1,4 +1,4 @@
-// What a plan is asked for, and whether that makes sense; what it leaves open the device's profile says.
+// A request for a plan, and its checks. The device's profile supplies the settings that it leaves open.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,17 +16,17 @@ enum class Recompute : uint8_t { choose, none, full };
 
 struct Request {
   std::string device = "cpu";
-  std::optional<DeviceProfile> calibrated;  // of that device; nothing: its embedded profile
+  std::optional<DeviceProfile> calibrated;  // of that device; empty: its embedded profile
   bool device_probed = false;       // memory_bytes was measured, not taken from the profile
-  uint64_t device_memory = 0;       // bytes that are free there
+  uint64_t device_memory = 0;       // free bytes on the device
   uint64_t memory_bytes = 0;        // budget; 0: device_memory
-  std::optional<uint64_t> reserve_bytes;  // nothing: the profile's
-  uint64_t host_bytes = 0;          // of host memory for what is offloaded; 0: nothing is
+  std::optional<uint64_t> reserve_bytes;  // empty: the profile's
+  uint64_t host_bytes = 0;          // of host memory for offloaded tensors; 0: no offloading
   int64_t global_batch = 0, sequence = 0;
-  int threads = 1;                  // of the CPU; a plan for a GPU has 0
-  int64_t micro_batch = 0;          // 0: chosen
+  int threads = 1;                  // of the CPU; 0 in a plan for a GPU
+  int64_t micro_batch = 0;          // 0: the planner chooses
   Recompute recompute = Recompute::choose;
-  int state_bits = 0;               // 0: chosen
+  int state_bits = 0;               // 0: the planner chooses
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
   Master master = Master::exact;
@@ -34,17 +34,18 @@ struct Request {
   bool fused_update = false;        // then the micro-batch is the global batch
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
-  std::optional<Kernels> kernels;   // nothing: tensor where the device and the precision have it, cublaslt where `fast` is asked for
+  // Empty: tensor if device and precision have it, cublaslt if `fast` is set.
+  std::optional<Kernels> kernels;
   Attention attention = Attention::own;
-  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;   // of models with adapters
-  bool fast = false;                // gives up contract E3 where kernels have a faster way
+  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;   // for models with adapters
+  bool fast = false;                // gives up contract E3 if kernels are faster without it
 };
 
-// What the request asks for, with states of so many bits.
+// The numerics of the request, with states of `state_bits` bits.
 Numerics numerics_of(const Request& request, int state_bits);
-// Whether a request makes sense. Errors: bad_argument.
+// Checks a request. Errors: bad_argument.
 Status check(const Request& request);
-// The one that prices a request that makes sense: the calibrated one where there is one.
+// The profile that prices a valid request: the calibrated one if there is one.
 const DeviceProfile& profile_of(const Request& request);
 uint64_t reserve_of(const Request& request, const DeviceProfile& device);
 uint64_t budget_of(const Request& request, const DeviceProfile& device);

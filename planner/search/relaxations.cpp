@@ -80,8 +80,8 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
     const Candidate found = fits ? *other.fastest(arena_budget) : fastest_of_smallest(other);
     const double cost = static_cast<double>(found.picoseconds) / static_cast<double>(base.picoseconds) - 1;
     const Decisions& d = found.decisions;
-    const std::string much = to_host ? " " + std::to_string(make_arena(other.graph(), device.alignment, d.offload, d.micro_batch).host_bytes) : "";
-    return Relaxation{offer.change + much, bytes - (to_host ? other.arena(d) : needs), cost, offer.changes_numerics, fits};
+    const std::string bytes_needed = to_host ? " " + std::to_string(make_arena(other.graph(), device.alignment, d.offload, d.micro_batch).host_bytes) : "";
+    return Relaxation{offer.change + bytes_needed, bytes - (to_host ? other.arena(d) : needs), cost, offer.changes_numerics, fits};
   };
   std::vector<Relaxation> list;
   for (const Offer& offer : offers(request, space.numerics(), space.graph().has_adapters()))

@@ -106,7 +106,7 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
-        // X, (weight, bias)….
+        // Inputs are x, (weight, bias)….
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;
         u.by_pooler |= s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
         u.before_blocks |= s.kind == SegmentKind::embedding;

@@ -1,4 +1,4 @@
-// Plans of whole models, each held against what every plan promises.
+// Plans of whole models. Each is checked against the promises of every plan.
 #pragma once
 #include <gtest/gtest.h>
 

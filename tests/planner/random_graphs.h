@@ -1,5 +1,5 @@
-// Random small models of up to three blocks with at most four saveable tensors each, for checks against all choices. In a half of them blocks share
-// parameters: all blocks, or the first and the last.
+// Random small models of up to three blocks with at most four saveable tensors each, for checks against all
+// choices. In half of them blocks share parameters: all blocks, or the first and the last.
 #pragma once
 #include <random>
 #include <string>
@@ -65,7 +65,8 @@ class RandomModel {
   }
 
  private:
-  // In half of the models something is frozen: all from the first on up to a parameter, or any but the head.
+  // In half of the models some parameters are frozen: all from the first up to some parameter, or any except
+  // the head.
   void freeze(Graph& g) {
     std::vector<Tensor*> parameters;
     for (Tensor& t : g.tensors)

@@ -1,4 +1,4 @@
-// Stacks of blocks that use the same parameters, in each block once or more often.
+// Stacks of blocks that use the same parameters, once or more often in each block.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,13 +19,15 @@ namespace stw::testing_tools {
 struct SharedStack {
   int blocks = 3;
   int products = 1;            // of the shared matrix in each block
-  bool shares = true;          // else every use has a copy of its own, under the name of the parameter and "#" and the use's number
-  int apart = -1;              // a block that shares nothing
+  // Otherwise every use has a copy of its own; its name is the parameter's, "#", and the number of the use.
+  bool shares = true;
+  int apart = -1;              // a block that shares no parameter
   Adapters adapters = {};
   int64_t sequence = 20, width = 16, vocabulary = 24;
 };
 
-// Blocks of a norm, products with "matrix" and its "bias", GELU, a residual and another norm; the head reads the table of tokens again.
+// Blocks of a norm, products with "matrix" and its "bias", GELU, a residual and another norm. The head reads
+// the table of tokens again.
 inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32) {
   GraphBuilder b("shared", s.sequence, s.vocabulary, compute);
   const auto parameter = [&](const std::string& name, const Shape& shape, Initializer initializer, int block, int use) {
@@ -55,7 +57,7 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
   return b.finish();
 }
 
-// What build_model makes of forward ops.
+// Completes forward ops as build_model does.
 inline Graph completed(Graph g, const Numerics& numerics) {
   EXPECT_TRUE(apply_groups(g, numerics));
   quantize_frozen(g, numerics, {});

@@ -1,4 +1,5 @@
-// Complete graphs of small models for the planner's tests: what build_model makes of the small configurations.
+// Complete graphs of small models for the planner's tests, as build_model makes them from the small
+// configurations.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision 
   return build_model(config_of(model), sequence, n);
 }
 
-// With a GPU's kernels, of which some do two ops.
+// With a GPU's kernels, some of which do two ops.
 inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_update = false, const std::vector<const char*>& frozen = {}) {
   Numerics n;
   n.precision = Precision::bf16;
@@ -38,7 +39,7 @@ inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_upda
   return build_model(config_of(model), 33, n);
 }
 
-// So that samples of a few rows have tiles, inside of them and over several.
+// Adds tile sizes that samples of a few rows have: inside of samples, and over several.
 inline void add_small_tiles(std::vector<Graph>& graphs) {
   for (size_t i = 0; i < graphs.size(); ++i) graphs[i].tile_rows = i % 2 ? std::vector<int64_t>{16, 80} : std::vector<int64_t>{40, 32};
 }
@@ -62,7 +63,8 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
-// Classifiers, alone and with adapters, with several labels or numbers too, and masked language models: their evaluation has one op more.
+// Classifiers, alone and with adapters, with several labels or numbers too, and masked language models. Their
+// evaluation has one op more.
 inline std::vector<Graph> classifier_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
@@ -80,7 +82,7 @@ inline std::vector<Graph> classifier_graphs() {
   return graphs;
 }
 
-// With all optional inputs; and of pairs, for which logits are made twice.
+// With all optional inputs. Also pairs, whose logits are computed twice.
 inline std::vector<Graph> packed_graphs() {
   std::vector<Graph> graphs;
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
@@ -99,7 +101,7 @@ inline std::vector<Graph> packed_graphs() {
   return graphs;
 }
 
-// With parameters that are not trained: the lowest ones; parts of all blocks; all but one part.
+// With frozen parameters: the lowest ones; parts of all blocks; all except one part.
 inline std::vector<Graph> frozen_graphs() {
   std::vector<Graph> graphs;
   auto add = [&](const std::string& config, const std::vector<const char*>& patterns) {
@@ -120,7 +122,7 @@ inline std::vector<Graph> frozen_graphs() {
   return graphs;
 }
 
-// Updated inside the backward pass: by every rule, with parts that are frozen.
+// With updates inside the backward pass: by every rule, with frozen parts.
 inline std::vector<Graph> fused_graphs() {
   std::vector<Graph> graphs;
   auto add = [&](const SmallModel& config, Precision precision, Optimizer optimizer, int bits, std::vector<const char*> frozen = {}) {
@@ -149,7 +151,7 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
   d.loss_chunks = int64_t{1} << random() % 6;
   for (const Segment& s : graph.segments)
     d.saved.push_back(s.kind != SegmentKind::block ? ~0u : s.choice_of(static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
-  // Tiles, where the feed-forward part keeps nothing: in half of all blocks none of it is kept.
+  // Tiles, if the feed-forward part keeps nothing: in half of all blocks it keeps nothing.
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
     int64_t rows = 0;

@@ -211,7 +211,8 @@ Json random_value(std::mt19937_64& random, int depth) {
 TEST(Json, CanonicalIsOneForAllTexts) {
   for (const char* text : {R"({"b": [1.0, {"y": -0.0, "x": 0.5}], "a": 1e3})", R"({"a": 1000, "b": [1, {"x": 0.5, "y": 0}]})"})
     EXPECT_EQ(to_string(canonical(*parse_json(text)), 0), R"({"a":1000,"b":[1,{"x":0.5,"y":0}]})");
-  EXPECT_EQ(to_string(canonical(*parse_json("[2, 1, 1e300, 9007199254740994.0]")), 0), "[2,1,1e+300,9007199254740994.0]");   // beyond 2^53 a double stays one
+  // Beyond 2^53 a double stays a double.
+  EXPECT_EQ(to_string(canonical(*parse_json("[2, 1, 1e300, 9007199254740994.0]")), 0), "[2,1,1e+300,9007199254740994.0]");
 }
 
 TEST(JsonFuzz, WhatWasWrittenReadsBackEqual) {

@@ -33,7 +33,7 @@ std::string absurd(int64_t vocabulary, int64_t positions, int64_t width, int64_t
   return to_string(json, 0);
 }
 
-// Refused, or a plan that says how much it would need; nothing wraps to something small.
+// Expects an error, or a plan that reports how much it would need: nothing wraps to a small number.
 void expect_refused(const std::string& config, Request r, uint64_t at_least) {
   ModelSource source;
   source.config_json = config;
@@ -69,7 +69,7 @@ TEST(Sizes, AbsurdModelsAreRefused) {
 }
 
 TEST(Sizes, AbsurdBatches) {
-  // The micro-batch is free: one sample at a time fits, whatever the batch.
+  // The micro-batch is free. One sample at a time fits, whatever the batch.
   ModelSource source;
   source.config_json = small_llama();
   auto model = Model::open(source);
@@ -92,7 +92,7 @@ TEST(Sizes, AbsurdBatches) {
   EXPECT_GT((*planned)->plan.minimum_bytes, uint64_t{1} << 40);
 }
 
-// Far deeper than the published models: planned in a moment, and counted right.
+// Models far deeper than published ones are planned in a moment, and counted correctly.
 TEST(Sizes, DeepModels) {
   ModelSource source;
   source.config_json = absurd(1000, 64, 64, 256);

@@ -1,4 +1,4 @@
-// Profiles with figures of their own for the planner's tests.
+// Random calibrated profiles for the planner's tests.
 #pragma once
 #include <random>
 
@@ -6,7 +6,7 @@
 
 namespace stw::testing_tools {
 
-// Every second kind of op has a share and a launch of its own, the launch and the general shares are others too.
+// Every second kind of op has a share and a launch of its own. The general launch and shares are changed too.
 inline DeviceProfile random_profile(const char* device, uint32_t seed) {
   std::mt19937 random(seed);
   DeviceProfile p = *find_device(device);

@@ -1,4 +1,4 @@
-// The fit against times that a known profile gives.
+// The fit, tested with times that a known profile predicts.
 #include "planner/device/calibration.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ using namespace testing_tools;
 
 double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
-// What a device of that profile would take for a step of `micro_batch` samples, and for one sample besides.
+// The times that a device with that profile would take for a step of `micro_batch` samples, and for one
+// sample in addition.
 std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int threads, int64_t micro_batch) {
   std::vector<TimedOp> ops;
   const Arena arena = make_arena(graph, 64);
@@ -46,7 +47,7 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
   for (const Graph& graph : small_graphs())
     for (uint32_t seed = 1; seed <= 4; ++seed) {
       DeviceProfile truth = random_profile("cpu", seed);
-      truth.gflops_fp32 = truth.gflops_bf16 = 1;   // slow enough that work shows beside the launch
+      truth.gflops_fp32 = truth.gflops_bf16 = 1;   // slow enough that work is visible next to the launch
       truth.gbytes_per_second = 1;
       DeviceProfile base = truth;
       base.calibration = {};
@@ -62,7 +63,7 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
         for (const TimedOp& op : ops)
           if (op.kind == kind) sizes.insert(op.cost.bytes);
         EXPECT_TRUE(sizes.size() > 1 || kind == OpKind::adamw);
-        if (sizes.size() == 1) continue;   // nothing tells launch and work apart
+        if (sizes.size() == 1) continue;   // one time alone cannot separate launch and work
         const double launch = static_cast<double>(was.permille ? was.launch_nanoseconds : truth.launch_nanoseconds);
         EXPECT_NEAR(static_cast<double>(is.launch_nanoseconds), launch, 0.05 * launch + 100) << op_row(kind).name << " seed " << seed;
         if (was.permille == 0) continue;
@@ -75,7 +76,7 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
       for (const TimedOp& op : ops)
         step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, op.peak, 2, op.cost));
       EXPECT_NEAR(step, step_of(ops), 0.01 * step_of(ops)) << "the timed step is priced as measured";
-      // Others than the timed extents, too.
+      // Extents other than the timed ones are priced correctly too.
       double price = 0, truly = 0;
       for (const TimedOp& op : times(graph, truth, 2, 3)) {
         price += seconds(op_picoseconds(found, op.kind, op.peak, 2, op.cost));
@@ -85,7 +86,8 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
     }
 }
 
-// A single time may be all launch or all work: such ops take the launch of the others, and have no part in it.
+// A single time may be all launch or all work. Such ops take the launch of the others, and do not contribute
+// to it.
 TEST(Calibration, TimesOfOneExtentSayNothingOfTheLaunch) {
   DeviceProfile truth = *find_device("cpu");
   truth.calibration = {};
@@ -106,7 +108,8 @@ TEST(Calibration, TimesOfOneExtentSayNothingOfTheLaunch) {
   EXPECT_NEAR(found.stream_permille, 500, 2);
 }
 
-// Attention is measured by itself: kinds that were not timed are priced with the share of their own group.
+// Attention has a measurement of its own. Kinds that were not timed are priced with the share of their own
+// group.
 TEST(Calibration, AttentionAndProductsHaveSharesOfTheirOwn) {
   DeviceProfile truth = *find_device("h100");
   truth.launch_nanoseconds = 5000, truth.product_permille = 600, truth.attention_permille = 200;
@@ -126,7 +129,7 @@ TEST(Calibration, AttentionAndProductsHaveSharesOfTheirOwn) {
   }
 }
 
-// A slower base may not show in the result: only its peaks count.
+// A slower base must not influence the result: only its peaks count.
 TEST(Calibration, ForgetsTheFiguresItReplaces) {
   const Graph graph = graph_of(small_llama());
   const std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 1, 4);
@@ -143,7 +146,8 @@ TEST(Calibration, ForgetsTheFiguresItReplaces) {
   EXPECT_EQ(one.calibration.ops[static_cast<size_t>(OpKind::gelu)].permille, 0u) << "no op of this model";
 }
 
-// Clocks stand still, machines stop: whatever was measured, the figures are ones that a file may hold.
+// Clocks may stand still, machines may stop. Whatever was measured, the figures stay within the ranges of a
+// file.
 TEST(Calibration, StaysWithinTheRangesOfAFile) {
   const Graph graph = graph_of(small_gpt2());
   for (const double time : {0.0, 1e-12, 1e-7, 1.0, 1e9, std::numeric_limits<double>::infinity()}) {

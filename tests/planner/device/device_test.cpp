@@ -47,7 +47,7 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   const auto product = [&](Peak peak) { return static_cast<double>(op_picoseconds(hopper, OpKind::linear, peak, 1, {1000000000000, 0}) - hopper.launch_nanoseconds * 1000); };
   EXPECT_NEAR(product(Peak::tensor) / product(Peak::mma), 0.629, 1e-4);
   EXPECT_NEAR(product(Peak::tensor) / product(Peak::wgmma), 0.83, 1e-4);
-  // Attention has a share of its own, where the profile knows one.
+  // Attention has a share of its own if the profile has that figure.
   const auto attention = [](const DeviceProfile& of, Peak peak) { return op_picoseconds(of, OpKind::attention_gradient, peak, 1, {1000000000000, 0}); };
   EXPECT_NEAR(static_cast<double>(attention(hopper, Peak::wgmma) - hopper.launch_nanoseconds * 1000), 1e12 / (989000 * 0.28 * 0.83) * 1e3, 1e3);
   EXPECT_EQ(attention(d, Peak::tensor), op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}));
@@ -58,7 +58,7 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   EXPECT_LE(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
 }
 
-// Of the peak that bounds the op, whichever that is; other kinds keep the profile's shares.
+// The share is of the peak that bounds the op. Other kinds keep the profile's shares.
 TEST(DeviceProfile, ACalibratedKindHasItsOwnShareAndLaunch) {
   const DeviceProfile& d = *find_device("a100-80gb");
   const Cost products{1000000000000, 1000000}, streams{1000, 1000000000000};

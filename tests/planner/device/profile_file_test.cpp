@@ -49,7 +49,7 @@ TEST(ProfileFile, SurvivesItsText) {
     }
 }
 
-// Files that were written before these shares existed keep the prices that they had.
+// Files that were written before these shares existed keep their prices.
 TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
   DeviceProfile p = *find_device("h100");
   p.calibration.threads = 1, p.calibration.step_nanoseconds = 1;
@@ -65,7 +65,7 @@ TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
     EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost), op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
 }
 
-// `from` stands once in the text.
+// `from` must occur once in the text.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   EXPECT_EQ(text.find(from), text.rfind(from)) << from;
   const size_t at = text.find(from);
@@ -98,12 +98,13 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
     for (const char* bad : {"0", "-1", "1e30", "99999999999999999999", "9223372036854775807", "0.5", "2.0", "\"many\"", "null",
                             "true", "[1]", "{}", "NaN", "Infinity", "1e999"}) {
       const std::string message = refusal(with(good, text, key + bad));
-      // What is no JSON has a line and a column instead.
+      // Text that is not JSON gets a line and a column instead.
       EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos) << message;
     }
     const std::string without = with(good, text, "\"other\": 1");
     if (key != "\"reserve_bytes\": ") refusal(without);
-    else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);   // not measured there
+    // It was not measured there.
+    else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);
   }
   EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""), std::string::npos);
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));

@@ -1,4 +1,4 @@
-// What adapters add to a graph, and to its plan.
+// Tests what adapters add to a graph and to its plan.
 #include "planner/graph/adapters.h"
 
 #include <set>
@@ -34,7 +34,7 @@ TEST(Adapters, StandBesideTheirMatrices) {
     for (size_t t = 0; t < g.tensors.size(); ++t) {
       const Tensor& p = g.tensors[t];
       if (p.kind != Kind::parameter) continue;
-      EXPECT_EQ(numbers.insert(p.number).second, p.tied_to < 0);   // of random numbers
+      EXPECT_EQ(numbers.insert(p.number).second, p.tied_to < 0);   // numbers of random streams
       EXPECT_EQ(p.trainable, p.adapter_of >= 0) << p.name;
       if (p.adapter_of < 0) {
         EXPECT_EQ(p.name, plain.tensors[t].name);
@@ -72,7 +72,8 @@ TEST(Adapters, AreForWhatTheTargetsName) {
   }
 }
 
-// Of encoders all products below the logits, but not those of a head that is trained whole.
+// In encoders all products below the logits have adapters, but not those of a head that is trained as a
+// whole.
 TEST(Adapters, OfEncodersAreWherePeftHasThem) {
   const auto named = [&](const std::string& config, std::vector<std::string> targets, std::set<std::string> frozen_head = {}) {
     ModelConfig c = config_of({classifier_of(config), adapters_of_all()});
@@ -89,7 +90,7 @@ TEST(Adapters, OfEncodersAreWherePeftHasThem) {
   const std::set<std::string> pooler{"bert.pooler.dense.weight", "bert.pooler.dense.bias"};
   EXPECT_EQ(named(small_bert(), {"query", "value"}).size(), 6u);
   EXPECT_EQ(named(small_bert(), {"attention.output.dense"}).size(), 3u);
-  EXPECT_EQ(named(small_bert(), {"output.dense"}).size(), 6u);   // those of attention too
+  EXPECT_EQ(named(small_bert(), {"output.dense"}).size(), 6u);   // including those of attention
   EXPECT_EQ(named(small_bert(), {"dense"}).size(), 9u);
   EXPECT_EQ(named(small_bert(), {"dense"}, pooler).size(), 10u);
   EXPECT_EQ(named(small_bert(), {all_targets}).size(), 18u);
@@ -132,7 +133,7 @@ TEST(Adapters, SettingsThatMakeNoSenseAreRefused) {
 TEST(Adapters, AreScaledByAlphaOverTheRankOrItsRoot) {
   EXPECT_EQ((Adapters{8, 16, false, 0, {}}).scale(), 2);
   EXPECT_EQ((Adapters{16, 16, true, 0, {}}).scale(), 4);
-  // Where the scale is 1 nothing is multiplied.
+  // A scale of 1 multiplies nothing.
   for (const double alpha : {3.0, 6.0}) {
     const Graph g = graph_of({small_llama(), {3, alpha, false, 0, {all_targets}}});
     const auto count = std::count_if(g.ops.begin(), g.ops.end(), [](const Op& op) { return op.kind == OpKind::scale; });
@@ -163,7 +164,8 @@ TEST(Adapters, GroupsNameThemAndNothingElseIsTrained) {
   EXPECT_FALSE(check_numerics(config_of(small_llama()), n));
 }
 
-// The base's memory becomes that of what its readers get, and B's gradient is in fp32 even where those of matrices are not.
+// The adapter's output takes over the base's memory. B's gradient is in fp32 even if those of matrices are
+// not.
 TEST(Adapters, TakeNoWideMemoryOfTheirOwn) {
   Numerics n;
   n.precision = Precision::bf16;

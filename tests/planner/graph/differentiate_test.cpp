@@ -17,7 +17,7 @@ Graph forward_graph(const std::string& json) {
   return architecture_of(config).build(config, 33, Format::f32, {});
 }
 
-// Freezes the parameters that the predicate names, then completes the graph.
+// Freezes the parameters for which the predicate is true, then completes the graph.
 template <class F>
 Graph with_frozen(const std::string& json, const F& is_frozen) {
   Graph g = forward_graph(json);
@@ -58,7 +58,8 @@ TEST(Differentiate, EveryTrainableParameterHasAGradientOfItsShape) {
   }
 }
 
-// Embedding and head share a tensor: two buffers, that of the earlier op first, and both in the update.
+// Embedding and head share a tensor. It has two gradient buffers, the earlier op's first, and both are in the
+// update.
 TEST(Differentiate, TiedHeadHasTwoBuffersInOpOrder) {
   for (const std::string& json : {small_gpt2(), small_qwen2()}) {
     const Graph g = graph_of(json);
@@ -99,7 +100,7 @@ TEST(Differentiate, FrozenParametersHaveNeitherGradientNorState) {
   expect_plannable(g);
 }
 
-// Backward stops below the lowest trainable parameter.
+// The backward pass stops below the lowest trainable parameter.
 TEST(Differentiate, NothingRunsBelowTheLowestTrainableParameter) {
   for (const std::string& json : {small_llama(), small_gpt2("0.1")}) {
     const Graph g = with_frozen(json, [](const std::string& name) {
@@ -122,7 +123,7 @@ TEST(Differentiate, NothingRunsBelowTheLowestTrainableParameter) {
   }
   const Graph head_only = with_frozen(small_llama(), [](const std::string& name) { return name != "lm_head.weight"; });
   ASSERT_EQ(head_only.gradients.size(), 1u);
-  EXPECT_EQ(head_only.gradient_ops.size(), 2u);   // the loss and the head's weight
+  EXPECT_EQ(head_only.gradient_ops.size(), 2u);   // the loss, and the weight of the head
   expect_plannable(head_only);
 }
 
@@ -134,7 +135,8 @@ TEST(Differentiate, OnlyTheHeadIsChunked) {
       }
 }
 
-// Tensor cores take products of 16-bit values that begin at multiples of 16 bytes: so are all of a 16-bit model, the head's too.
+// Tensor cores take products of 16-bit values that begin at multiples of 16 bytes. All products of a 16-bit
+// model are such, the head's too.
 TEST(Differentiate, ProductsAreOfTheComputeFormat) {
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     Numerics n;

@@ -1,4 +1,4 @@
-// Which part of a block runs in tiles, and how rows are cut.
+// Tests which part of a block runs in tiles, and how rows are cut.
 #include "planner/graph/feed_forward.h"
 
 #include "planner/graph/differentiate.h"
@@ -24,7 +24,8 @@ TEST(Tiling, CoversAllRowsInOrder) {
           EXPECT_GT(t.rows, 0);
           EXPECT_LE(t.rows, tiling.rows);
           EXPECT_TRUE(tile_rows == 0 || t.rows <= tile_rows);
-          // Whole samples, or inside of one and a multiple of the tile's rows from its beginning.
+          // A tile is made of whole samples, or lies inside of one and begins at a multiple of the tile's
+          // rows.
           if (t.begin % sequence != 0) {
             EXPECT_EQ(t.begin % sequence % tile_rows, 0);
             EXPECT_LE(t.begin % sequence + t.rows, sequence);
@@ -51,27 +52,28 @@ TEST(FeedForward, IsFoundInEveryModel) {
   for (const Graph& g : graphs)
     for (const Segment& s : g.segments) {
       const FeedForward& part = s.feed_forward;
-      // What an adapter of it reads, or ModernBERT's last product.
+      // The dropout of an adapter's input, or of ModernBERT's last product's input.
       const bool drops = (g.has_adapters() || g.architecture == "modernbert") && std::any_of(g.ops.begin(), g.ops.end(), is_dropped);
       ASSERT_EQ(part.exists(), s.kind == SegmentKind::block && !drops);
       if (!part.exists()) continue;
       const auto is_beside = [](const Op& op) { return op.kind == OpKind::scale || op.kind == OpKind::adapter; };
       const auto first = g.ops.begin() + part.first_op;
       const auto adapters = std::count_if(first, first + part.op_count, [](const Op& op) { return op.kind == OpKind::adapter; });
-      EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_beside));   // each has a product of its own
+      // Each has a product of its own.
+      EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_beside));
       EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
       EXPECT_EQ(part.inner.size() + 1, static_cast<size_t>(part.op_count));
-      // A norm behind the part reads what it makes: that is kept then.
+      // A norm after the part reads the part's output. In that case it is kept.
       const int last = part.first_op + part.op_count - 1;
       const bool is_read_again = std::find(s.saveable.begin(), s.saveable.end(), last) != s.saveable.end();
-      // The norm after an encoder's block reads it too, or what dropout and the residual make of it.
+      // The norm after an encoder's block reads it too, or reads the result of dropout and the residual.
       const bool is_encoder = !g.generates && g.architecture != "modernbert", is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
       EXPECT_EQ(is_read_again, g.architecture == "gemma3_text" || (is_encoder && !is_sum));
       EXPECT_EQ(may_tile(g, s, 0), !is_read_again && !is_encoder);
       if (s.gradient_op_count == 0) continue;
       EXPECT_FALSE(may_tile(g, s, ~0u));
       for (int t : part.inner_gradients) EXPECT_TRUE(is_inner(part, t));
-      // All that touches what lies inside stands together.
+      // All gradient ops that touch inner tensors stand next to each other.
       for (int i = 0; i < static_cast<int>(g.gradient_ops.size()); ++i) {
         const bool is_part = i >= part.first_gradient_op && i < part.first_gradient_op + part.gradient_op_count;
         const Op& op = g.gradient_ops[static_cast<size_t>(i)];
@@ -81,7 +83,7 @@ TEST(FeedForward, IsFoundInEveryModel) {
     }
 }
 
-// Matrices that are trained sum their gradients up in chains, which no tile cuts; so do biases.
+// Gradients of trained matrices and biases are sums in chains, which no tile may cut.
 TEST(FeedForward, TilesAreMadeOfWholeChains) {
   const auto unit_of = [](const SmallModel& model, const char* frozen) {
     Numerics numerics;
@@ -98,7 +100,7 @@ TEST(FeedForward, TilesAreMadeOfWholeChains) {
   EXPECT_EQ(unit_of({small_gpt2(), adapters_of_some_of_gpt2()}, ""), chain_unit);
 }
 
-// What a kernel rounds once a sample, and what draws random numbers by row, is never cut.
+// No tile cuts a part if a kernel rounds once a sample, or draws random numbers by row.
 TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   Numerics numerics;
   numerics.precision = Precision::bf16;

@@ -52,8 +52,8 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   EXPECT_EQ(seen.size(), static_cast<size_t>(op_kind_count));
 }
 
-// Forward and backward of the matrices that tokens pass: 6 FLOP a parameter and token; of causal attention 7·T·width a
-// layer and token (2 products forward and 5 backward of half a score matrix).
+// Forward and backward of the matrices that tokens pass: 6 FLOP a parameter and token. Causal attention:
+// 7·T·width a layer and token (2 products forward and 5 backward of half a score matrix).
 TEST(OpTable, FlopsAreThoseOfTheFormula) {
   const Graph g = graph_of(small_llama(), 33);
   uint64_t products = 0, attention = 0;
@@ -83,7 +83,7 @@ TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
   EXPECT_EQ(attention_of(inside, 7), uint64_t{3} * 7 * 2 * 49 * 48);
 }
 
-// Rows that see later keys too have the whole square, and a window leaves a band on both sides of its diagonal.
+// Rows that also see later keys have the whole square. A window leaves a band on both sides of its diagonal.
 TEST(OpTable, FlopsOfAttentionOnBothSidesAreTwiceThoseOfCausal) {
   Graph g = graph_of(small_llama(), 33);
   for (std::vector<Op>* list : {&g.ops, &g.gradient_ops})
@@ -106,7 +106,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
   int x = b.embedding(b.parameter("table", {16, 24}, Initializer::normal, 0.02f), -1, "embedding");
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
-  constexpr int following = 1;   // the targets stand for it: int32 (sequence)
+  constexpr int following = 1;   // the targets take its place: int32 (sequence)
   const int qkv = b.linear(x, {{b.parameter("qkv", {24, 24}, Initializer::normal, 0.02f), -1}}, false, "qkv");
   x = b.attention(qkv, 1, 1, 8, 0.3f, 0, "attention", {.window = 5, .causal = false, .following = following});
   const int both = x;
@@ -135,7 +135,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
     }
   EXPECT_EQ(found, 4);
   EXPECT_EQ(g.features(both), 8);
-  g.inputs[Input::positions] = -1;   // as where samples are one document
+  g.inputs[Input::positions] = -1;   // as in samples of one document
   for (Op& op : g.ops) {
     if (op.kind != OpKind::attention) continue;
     EXPECT_FALSE(g.is_library_attention(op)) << "a window, or a bias";
@@ -144,8 +144,8 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
   }
 }
 
-// Of a matrix with sides a <= b each of its five steps multiplies (a, b) with (b, a), (a, a) with itself, and (a, a) with (a, b): what tells a
-// step of muon from one of other optimizers.
+// For a matrix with sides a <= b, each of the five steps multiplies (a, b) with (b, a), (a, a) with itself,
+// and (a, a) with (a, b). The difference between a step of Muon and one of another optimizer is this.
 TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
   Numerics n;
   n.optimizer = Optimizer::muon;
@@ -161,8 +161,8 @@ TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
   EXPECT_EQ(matrices, 3 * 7);
 }
 
-// In 16 bits a GPU's tensor cores compute it, whoever computes the other products; chains are bound by the other cores, and take
-// more scratch memory.
+// In 16 bits a GPU's tensor cores compute it, whichever kernels compute the other products. Chains are bound
+// by the other cores, and take more scratch memory.
 TEST(OpTable, MuonCountsAsWhatComputesIt) {
   const auto* const device = find_device("h100");
   ASSERT_NE(device, nullptr);
@@ -176,7 +176,7 @@ TEST(OpTable, MuonCountsAsWhatComputesIt) {
       if (op.kind != OpKind::muon) continue;
       const OpRow& row = op_row(op.kind);
       Cost cost = row.cost(g, op, {1, 33, 0});
-      cost.flops *= 1 << 20, cost.bytes = 0;   // of large matrices
+      cost.flops *= 1 << 20, cost.bytes = 0;   // as for large matrices
       f.picoseconds += op_picoseconds(*device, op.kind, g.peak_of(op), 0, cost);
       f.scratch += row.workspace(g, op, {1, 33, 0});
     }

@@ -1,4 +1,4 @@
-// Patterns that name parameters, and what groups of them change in a graph.
+// Tests patterns that name parameters, and the effect of groups on a graph.
 #include "planner/graph/parameter_groups.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST(Groups, LaterOnesWin) {
   EXPECT_FALSE(tensor(g, block + "mlp.up_proj.weight").decay);
   EXPECT_EQ(tensor(g, block + "input_layernorm.weight").rate, 0.25);
   EXPECT_EQ(tensor(g, block + "input_layernorm.weight").decay, 0.01);
-  EXPECT_EQ(tensor(g, "model.norm.weight").decay, 0);   // none on norms
+  EXPECT_EQ(tensor(g, "model.norm.weight").decay, 0);   // norms have none
 }
 
 TEST(Groups, AFrozenParameterHasNeitherGradientNorStateNorMaster) {
@@ -118,7 +118,7 @@ TEST(Groups, ATiedHeadIsFrozenWithItsEmbedding) {
   const Graph g = grouped(small_gpt2(), {}, {{"embeddings", true, {}, {}, {}}});
   EXPECT_FALSE(has(g, "transformer.wte.weight.gradient"));
   EXPECT_FALSE(has(g, "lm_head.weight.gradient"));
-  // Two uses of the table and one of the positions: gradients, and two moments each.
+  // The table has two uses, the positions have one: gradients, and two moments each.
   EXPECT_EQ(frozen_savings(g, {}), 40u * (61 * 2 + 40) * 4 + 40u * (61 + 40) * 8);
 }
 
@@ -151,7 +151,7 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
   refused(Optimizer::adamw, {"blocks", {}, {}, NAN, {}}, "weight decay");
   refused(Optimizer::adamw, {"blocks", {}, {}, {}, 16}, "8 or 32 bits");
   refused(Optimizer::sgd, {"blocks", {}, {}, {}, 8}, "sgd has no 8-bit states");
-  // The last numbers that are taken, and those behind them.
+  // The limits are accepted; values beyond them are refused.
   for (const double end : {0.0, 1e6}) {
     Numerics n;
     n.groups = {{"blocks", {}, end, end, {}}};
@@ -184,7 +184,7 @@ TEST(OptimizerRow, StatesTakeTheBytesTheyShould) {
   }
 }
 
-// Of any rank and use but one.
+// In any rank and use but one.
 TEST(OptimizerRow, EightBitStatesAreForLargeTensorsThatAreNoEmbeddings) {
   const Graph g = graph_of(R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, "n_head": 4,
                                "n_inner": 4096, "tie_word_embeddings": false})", 33, Precision::fp32, 8);

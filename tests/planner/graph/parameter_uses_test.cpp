@@ -1,4 +1,5 @@
-// Parameters that many ops use: a gradient for each use, added up in op order before norm and update.
+// Tests parameters that several ops use: each use has a gradient, and these are added up in op order before
+// norm and update.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -31,14 +32,14 @@ std::vector<int> gradients_of(const Graph& g, int parameter) {
   return list;
 }
 
-std::vector<int> sums_in(const Graph& g) {   // places in update_ops
+std::vector<int> sums_in(const Graph& g) {   // indices in update_ops
   std::vector<int> list;
   for (int k = 0; k < static_cast<int>(g.update_ops.size()); ++k)
     if (g.update_ops[static_cast<size_t>(k)].kind == OpKind::gradient_sum) list.push_back(k);
   return list;
 }
 
-// The programs of a step in all ways that hold them, judged.
+// Judges the programs of a step, in all variants.
 void expect_good(const Graph& g, const Offload& offload = {}) {
   for (const uint32_t saved : {0u, ~0u, 5u}) {
     Decisions d = uniform_decisions(g, saved, g.fuses_updates() ? global_batch : 2, 2);
@@ -74,7 +75,7 @@ TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
     const int matrix = parameter_of(g, "matrix");
     const std::vector<int> gradients = gradients_of(g, matrix);
     ASSERT_EQ(gradients.size(), static_cast<size_t>(s.blocks * s.products));
-    // The order of the forward ops: later ones make their gradient earlier.
+    // The order of the forward ops. Later ones compute their gradient earlier.
     std::vector<int> made;
     for (const Op& op : g.gradient_ops)
       for (int t : op.outputs)
@@ -112,7 +113,7 @@ TEST(ParameterUses, EveryNumericsAndOffloadHasAProgram) {
           const Graph g = shared_graph(s, n);
           EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[2]).format, n.gradients == Gradients::bf16 ? Format::bf16 : Format::f32);
           expect_good(g);
-          if (fused) {   // what one op uses is updated early, the sums at the end
+          if (fused) {   // a parameter of one op is updated early, the sums at the end
             EXPECT_TRUE(std::any_of(g.updates_after.begin(), g.updates_after.end(), [](const auto& list) { return !list.empty(); }) || s.apart < 0);
             EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[0]).kind, Kind::gradient);
             continue;
@@ -127,7 +128,7 @@ TEST(ParameterUses, EveryNumericsAndOffloadHasAProgram) {
         }
 }
 
-// What is left out, or comes in another order or too late, is found.
+// The judge finds a gradient that is left out, or comes in another order, or too late.
 TEST(ParameterUses, TheJudgeFindsEveryMistake) {
   for (const int blocks : {3, 40}) {
     const Graph good = shared_graph({.blocks = blocks});
@@ -152,7 +153,7 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
       terms.push_back(terms[1]);
       EXPECT_NE(message_of(g).find(wanted), std::string::npos);
     }
-    Graph two = good;   // as if the update added up two of them alone
+    Graph two = good;   // as if the update could add two of them itself
     std::erase_if(two.update_ops, [](const Op& op) { return op.kind == OpKind::gradient_sum; });
     EXPECT_NE(message_of(two).find("are not added up once"), std::string::npos);
     const Program update = build_update(good, arena, 1);
@@ -167,7 +168,8 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
   }
 }
 
-// Blocks that share all parameters are alike, and so are those that share none; the others are of another kind: of theirs, weights go to host memory.
+// Blocks that share all parameters are equal, and so are blocks that share none. The two differ in kind,
+// because unshared weights may go to host memory.
 TEST(ParameterUses, BlocksThatShareAreAlike) {
   const auto classes = [](const SharedStack& s) {
     std::vector<int> all = segment_classes(shared_graph(s));
@@ -183,7 +185,8 @@ TEST(ParameterUses, BlocksThatShareAreAlike) {
   EXPECT_FALSE(arena.on_host(parameter_of(g, "matrix")));
   EXPECT_TRUE(arena.on_host(parameter_of(g, "matrix#3")));
   for (const int t : gradients_of(g, parameter_of(g, "matrix"))) EXPECT_FALSE(arena.on_host(t));
-  // All uses in one block, and more than the update adds up: their sum is made in the arena.
+  // All uses are in one block, and there are more than the update adds up. Their sum is computed in the
+  // arena.
   const Graph within = shared_graph({.blocks = 1, .products = 3});
   const Arena of_one = make_arena(within, 64, [] { Offload o; o.parts = {1, 1, 1, 1, 0}; return o; }());
   EXPECT_TRUE(of_one.on_host(parameter_of(within, "matrix")));
@@ -206,7 +209,7 @@ TEST(ParameterUses, PatternsNameWhatABlockUses) {
   EXPECT_EQ(named("blocks.1"), shared);
   EXPECT_EQ(named("blocks.3"), shared);
   EXPECT_EQ(named("blocks.2-3").size(), 8u);
-  // Frozen, it has neither gradients nor sums.
+  // A frozen parameter has neither gradients nor sums.
   Numerics n;
   n.groups = {{"blocks.0", true, {}, {}, {}}};
   const Graph frozen = shared_graph({.blocks = 4, .apart = 2}, n);
@@ -216,7 +219,8 @@ TEST(ParameterUses, PatternsNameWhatABlockUses) {
   expect_good(frozen);
 }
 
-// A module that runs several times has one adapter, as in PEFT; its factors are used as often as the matrix, which may be codes.
+// A module that runs several times has one adapter, as in PEFT. Its factors are used as often as the matrix,
+// which may be codes.
 TEST(ParameterUses, AMatrixHasOneAdapter) {
   for (const Quantize quantize : {Quantize::none, Quantize::nf4, Quantize::int8}) {
     Numerics n;
@@ -244,7 +248,8 @@ TEST(ParameterUses, AMatrixHasOneAdapter) {
 TEST(ParameterUses, TheHashOfAModelTellsWhichUseIsWhose) {
   EXPECT_NE(describe(shared_graph({.blocks = 4})).find(" again matrix"), std::string::npos);
   std::set<std::string> texts;
-  for (const int swapped : {0, 1}) {   // the same parameters and ops, of which two read the other's
+  // The same parameters and ops; in one variant, two ops exchange parameters.
+  for (const int swapped : {0, 1}) {
     GraphBuilder b("two", 8, 24, Format::f32);
     b.begin(SegmentKind::embedding, -1, -1);
     int x = b.embedding(b.parameter("table", {24, 16}, Initializer::normal, 0.02f), -1, "embedding");
@@ -263,7 +268,8 @@ TEST(ParameterUses, TheHashOfAModelTellsWhichUseIsWhose) {
   for (const std::string& config : small_models()) EXPECT_EQ(describe(graph_of(config)).find(" again "), std::string::npos);
 }
 
-// A search's plans of shared blocks: their programs have the bytes that it counted, at every budget, and a step less than untied blocks would take for states.
+// Plans of shared blocks: their programs have the bytes that the search counted, at every budget. A step
+// takes less for states than with untied blocks.
 TEST(ParameterUses, PlansHaveTheBytesThatTheSearchCounts) {
   for (const bool offloads : {false, true}) {
     Request r;

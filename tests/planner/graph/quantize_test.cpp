@@ -1,4 +1,4 @@
-// Which matrices become codes, what they take in a plan, and what that costs by the cost model.
+// Tests which matrices become codes, their bytes in a plan, and their cost by the cost model.
 #include "planner/graph/quantize.h"
 
 #include <set>
@@ -30,7 +30,7 @@ TEST(Quantize, BytesAreThoseOfTheKernels) {
       EXPECT_EQ(quantized_bytes(format, static_cast<uint64_t>(n)), kernels::weight_codes_bytes(codes, n)) << n;
 }
 
-// All matrices of blocks, with adapters of their own or not, and nothing else.
+// All matrices of blocks, with and without adapters of their own, and no other parameters.
 TEST(Quantize, IsForTheFrozenMatricesOfBlocks) {
   for (const SmallModel& model : {SmallModel{small_gpt2(), adapters_of_all()}, SmallModel{small_llama(), adapters_of_some()}, SmallModel{small_qwen3(), adapters_of_all()}})
     for (const Quantize quantize : {Quantize::none, Quantize::nf4, Quantize::int8}) {
@@ -47,7 +47,7 @@ TEST(Quantize, IsForTheFrozenMatricesOfBlocks) {
     }
 }
 
-// The table of tokens and the head, under every name they have; neither positions nor anything of blocks.
+// The table of tokens and the head, under all of their names. Neither positions nor parameters of blocks.
 TEST(Quantize, IsForEmbeddingsWhereThatIsAsked) {
   for (const SmallModel& model : {SmallModel{small_gpt2(), adapters_of_all()}, SmallModel{small_llama(), adapters_of_some()}, SmallModel{small_qwen3(), adapters_of_all()}}) {
     const Graph g = quantized_graph(model, Quantize::none, Precision::bf16, Quantize::int8);
@@ -78,7 +78,7 @@ TEST(Quantize, WithoutAdaptersIsRefused) {
 
 constexpr std::vector<Op> Graph::* program_ops[] = {&Graph::ops, &Graph::gradient_ops, &Graph::evaluate_ops, &Graph::generate_ops};
 
-// body(op) for products with matrices that are codes.
+// Calls body(op) for products with matrices that are codes.
 template <class Body>
 void for_coded_products(const Graph& g, const Body& body) {
   for (const auto& list : program_ops)
@@ -86,10 +86,11 @@ void for_coded_products(const Graph& g, const Body& body) {
       if ((op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient) && quantized_operands(g, op) > 0) body(op);
 }
 
-// However little may be made at once, pieces are as wide as products want them, and together are the whole.
+// However few values may be decoded at once, pieces have the widths that products need, and together they
+// cover the whole.
 TEST(Quantize, ValuesAreMadeInPieces) {
   std::set<std::pair<bool, ValuePieces::Cut>> seen;
-  int64_t most_of_a_sum = 0;   // pieces that an input gradient's sum over one matrix's features is cut into
+  int64_t most_of_a_sum = 0;   // pieces of an input gradient's sum over one matrix's features
   for (const SmallModel& model : {SmallModel{small_llama(), adapters_of_all()}, SmallModel{small_qwen3(), adapters_of_all()},
                                   SmallModel{with_vocabulary(small_qwen3(), 600), adapters_of_all()}})
     for (const uint64_t at_once : {uint64_t{1}, uint64_t{1500}, uint64_t{4096}, uint64_t{9000}, uint64_t{1} << 30}) {
@@ -112,7 +113,7 @@ TEST(Quantize, ValuesAreMadeInPieces) {
         EXPECT_EQ(scratch.sums > 0, op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features);
         if (p.cut == ValuePieces::Cut::none) return;
         const bool sums = op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features;
-        const int64_t unit = sums ? chain_unit : 16;   // the least width
+        const int64_t unit = sums ? chain_unit : 16;   // least width
         EXPECT_GE(p.width, unit);
         EXPECT_EQ(p.width % unit, 0);
         if (sums && matrices == 1) most_of_a_sum = std::max(most_of_a_sum, p.count);
@@ -124,7 +125,8 @@ TEST(Quantize, ValuesAreMadeInPieces) {
           EXPECT_EQ(p.count, count);
         }
         EXPECT_NEAR(static_cast<double>(scratch.values), static_cast<double>(2 * of_piece), 4 * 64);
-        // At most what is asked for, unless pieces have the least width, or an even cut of that width.
+        // A piece has at most as many values as the limit, unless it has the least width, or results from an
+        // even cut of that width.
         EXPECT_TRUE(p.width == unit || of_piece <= at_once + static_cast<uint64_t>(16 * std::max(inputs, features))) << of_piece;
       });
     }
@@ -134,7 +136,7 @@ TEST(Quantize, ValuesAreMadeInPieces) {
   EXPECT_FALSE(seen.count({true, ValuePieces::Cut::inputs}));
 }
 
-// Whoever trains small models (tests/src, tests/device) makes values in pieces of every kind.
+// Tests that train small models (tests/src, tests/device) decode values in pieces of every kind.
 TEST(Quantize, SmallModelsHavePiecesOfEveryKind) {
   std::set<ValuePieces::Cut> gradients;
   for (const SmallModel& model : {SmallModel{small_llama(), adapters_of_all()}, SmallModel{small_qwen3(), adapters_of_all()}, SmallModel{small_gpt2(), adapters_of_all()}})
@@ -144,7 +146,7 @@ TEST(Quantize, SmallModelsHavePiecesOfEveryKind) {
   EXPECT_EQ(gradients.size(), 3u);
 }
 
-// What lies the other way, and what stands beside numbers, is made whole.
+// Transposed matrices, and ops that mix codes with numbers, are decoded as a whole.
 TEST(Quantize, SomeValuesAreMadeAsAWhole) {
   Graph g = quantized_graph({small_gpt2(), adapters_of_all()}, Quantize::int8);
   g.values_at_once = 1;
@@ -158,7 +160,7 @@ TEST(Quantize, SomeValuesAreMadeAsAWhole) {
   EXPECT_EQ(whole, 3 * 2 * 4 - 1);
 }
 
-// The values that an op makes at once lie in front of its scratch memory, and sums between pieces behind them.
+// Scratch memory begins with the values that an op decodes at once, then come the sums between pieces.
 TEST(Quantize, ValuesAreScratchMemoryOfTheOpsThatReadThem) {
   const SmallModel model{small_llama(), adapters_of_all()};
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
@@ -176,7 +178,8 @@ TEST(Quantize, ValuesAreScratchMemoryOfTheOpsThatReadThem) {
           EXPECT_EQ(op_row(b.kind).workspace(codes, b, {2, 66, threads}), op_row(a.kind).workspace(plain, a, {2, 66, threads}) + scratch) << op_row(a.kind).name;
       }
     }
-    EXPECT_EQ(more, 3 * (4 + 4 + 4 + 4) - 1 + 4);   // nothing trained lies below what the first block's first product reads; four of the head
+    // The first product of the first block has no trained parameter below it; four of the head.
+    EXPECT_EQ(more, 3 * (4 + 4 + 4 + 4) - 1 + 4);
   }
 }
 
@@ -214,17 +217,18 @@ TEST_F(QuantizedPlan, TakesFourAndAHalfOrEightAndAHalfBitsAnElement) {
     if (is_quantized(t.format)) elements += t.shape.elements();
   EXPECT_EQ(elements, 357826560u);   // 24 layers of 14,909,440
   const uint64_t plain = parameters_of(*plan(Quantize::none));
-  // Alignment apart.
+  // Up to alignment.
   EXPECT_NEAR(static_cast<double>(plain - parameters_of(*nf4)) / static_cast<double>(elements), 2 - 4.5 / 8, 1e-3);
   EXPECT_NEAR(static_cast<double>(plain - parameters_of(*plan(Quantize::int8))) / static_cast<double>(elements), 2 - 8.5 / 8, 1e-3);
 }
 
 TEST_F(QuantizedPlan, EmbeddingsTakeHalfOfTheirs) {
   const uint64_t plain = parameters_of(*plan(Quantize::nf4)), int8 = parameters_of(*plan(Quantize::nf4, Quantize::int8));
-  EXPECT_NEAR(static_cast<double>(plain - int8), 151936.0 * 896 * (2 - 8.5 / 8), 1e5);   // one table for both, as the model has it
+  // One table for both, as in the model.
+  EXPECT_NEAR(static_cast<double>(plain - int8), 151936.0 * 896 * (2 - 8.5 / 8), 1e5);
 }
 
-// Scratch memory is a small part of the model, though its head is a large one.
+// Scratch memory is a small part of the model, although its head is large.
 TEST_F(QuantizedPlan, ValuesNeverLieThereAsAWhole) {
   ModelSource source;
   source.source = "qwen2.5-7b";
@@ -241,7 +245,8 @@ TEST_F(QuantizedPlan, ValuesNeverLieThereAsAWhole) {
   EXPECT_GE(most, uint64_t{32} << 20);
 }
 
-// Thousands of buffers, some of them pieces of a matrix: the layout reaches what is alive, so that the plan is proven.
+// Thousands of buffers, some of them pieces of a matrix: the layout reaches the live bytes, so that the plan
+// is proven optimal.
 TEST_F(QuantizedPlan, LargeModelsAreLaidOutWithoutAGap) {
   ModelSource source;
   source.source = "qwen3-8b";
@@ -261,7 +266,7 @@ TEST_F(QuantizedPlan, LargeModelsAreLaidOutWithoutAGap) {
   }
 }
 
-// Making the values takes time, the more so the smaller the micro-batch.
+// Decoding takes time, and more with a smaller micro-batch.
 TEST_F(QuantizedPlan, CostsWhatItMoves) {
   double before = 0;
   for (const int64_t micro_batch : {16, 4, 1}) {

@@ -1,4 +1,4 @@
-// The planner's bounds of scratch memory against what the kernels ask for.
+// Compares the planner's bounds of scratch memory with the sizes that the kernels ask for.
 #include "planner/graph/ops/workspace.h"
 
 #include <gtest/gtest.h>
@@ -170,13 +170,14 @@ TEST_F(Workspace, Updates) {
     a.columns = 0;
     ASSERT_EQ(kernels::adafactor_workspace(a, n), workspace::adafactor(a.count, 0)) << a.count;
   }
-  // What a thread needs is bounded, not repeated: for large matrices the bound is reached.
+  // The planner bounds a thread's scratch memory, and does not repeat the kernel's formula. For large
+  // matrices the bound is tight.
   kernels::UpdateArgs large{};
   large.count = 4096 * 11008, large.columns = 11008;
   EXPECT_EQ(kernels::muon_workspace(large, 2), workspace::muon(4096, 11008, 2));
 }
 
-// The CUDA kernels' scratch memory is planned to the byte.
+// The planner's scratch memory of the CUDA kernels is exact.
 TEST_F(Workspace, OfCudaKernelsIsExact) {
   namespace cuda = kernels::cuda;
   for (int i = 0; i < 20000; ++i) {
@@ -186,7 +187,7 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     linear.rows_per_sample = sequence;
     linear.inputs = size(8192);
     linear.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
-    int64_t biases = 0;   // features of all
+    int64_t biases = 0;   // of all biases
     for (int p = 0; p < linear.parts; ++p) {
       linear.part[p] = {&buffer_, nullptr, &buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192), 0};
       if (linear.part[p].bias_gradient) biases += linear.part[p].features;

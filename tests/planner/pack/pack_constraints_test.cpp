@@ -1,4 +1,5 @@
-// Buffers with constraints, against exhaustive search, and a judge that looks at every byte of every moment.
+// Tests buffers with constraints against exhaustive search, with a judge that checks every byte at every
+// moment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 using Buffers = std::vector<Interval>;
 using Rules = std::vector<Constraint>;
 
-// Whether the buffer takes its byte at that moment.
+// Whether the buffer takes this byte at this moment.
 bool takes(const Interval& buffer, const Constraint& rule, int64_t moment, uint64_t byte) {
   if (moment < buffer.lower || moment >= buffer.upper) return false;
   for (const Gap& gap : rule.gaps)
@@ -38,7 +39,7 @@ bool overlap(const Buffers& buffers, const Rules& rules, size_t a, uint64_t at, 
   return false;
 }
 
-// What is wrong with an answer, or nothing.
+// The error in an answer. Empty if there is none.
 std::string complaint(const Buffers& buffers, const Rules& rules, const Packing& p, uint64_t capacity) {
   if (p.offsets.size() != buffers.size()) return "number of offsets";
   uint64_t height = 0;
@@ -137,7 +138,7 @@ TEST(PackConstraints, AreAsLowAsExhaustiveSearchFinds) {
   EXPECT_GT(searched, 25);
 }
 
-// Without nodes nothing false is said either.
+// Without nodes the answers are still correct.
 TEST(PackConstraints, HoldWithoutASearch) {
   std::mt19937_64 random(6);
   for (int round = 0; round < 800; ++round) {
@@ -159,13 +160,13 @@ TEST(PackConstraints, OfMiniMalloc) {
     EXPECT_EQ(p.status, PackStatus::optimal);
     return p.height;
   };
-  // The last one need not be filled up to its alignment.
+  // The last buffer need not be filled up to its alignment.
   EXPECT_EQ(height({{0, 10, 3}, {0, 10, 8}, {0, 10, 5}}, {{}, {64, {}, {}}, {64, {}, {}}}), 69u);
-  // One lies in the other's gap.
+  // One buffer lies in the other's gap.
   EXPECT_EQ(height({{0, 10, 4}, {3, 7, 4}}, {{1, {}, {{3, 7, 0, 0}}}, {}}), 4u);
   EXPECT_EQ(height({{0, 10, 4}, {3, 8, 4}}, {{1, {}, {{3, 7, 0, 0}}}, {}}), 8u);
   EXPECT_EQ(height({{0, 10, 4}, {3, 7, 3}}, {{1, {}, {{3, 7, 0, 1}}}, {}}), 4u);
-  // A given offset splits the room.
+  // A given offset splits the free space.
   EXPECT_EQ(height({{0, 4, 1}, {0, 4, 6}, {0, 4, 5}}, {{1, 5, {}}, {}, {}}), 12u);
   EXPECT_EQ(height({{0, 4, 1}, {5, 6, 6}}, {{1, 100, {}}, {}}), 101u);
   // Without constraints it is pack().

@@ -1,4 +1,4 @@
-// Whether a packing's status is what its height and bound say.
+// Checks whether a packing's status agrees with its height and bound.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stw {
 
-// Empty where it is. `height`: as counted from the offsets.
+// Empty if it agrees. `height`: computed from the offsets.
 inline std::string wrong_status(const Packing& p, uint64_t height, uint64_t capacity) {
   const bool within = capacity == 0 || height <= capacity;
   switch (p.status) {

@@ -29,7 +29,8 @@ uint64_t live_maximum(const Intervals& intervals) {
   return most;
 }
 
-// The judge looks at every pair and knows nothing of how the packing was made. It says what is wrong, or nothing.
+// The judge compares every pair and does not know how the packing was made. Returns the error, or an empty
+// text.
 std::string complaint(const Intervals& intervals, const Packing& p, uint64_t capacity) {
   if (p.offsets.size() != intervals.size()) return "number of offsets";
   uint64_t height = 0;
@@ -63,7 +64,7 @@ Intervals random_intervals(std::mt19937_64& random, size_t count, uint64_t times
   return intervals;
 }
 
-// Cuts a rectangle of time and memory at random: the pieces fill it to the last byte.
+// Cuts a rectangle of time and memory at random. The pieces fill it to the last byte.
 void cut(std::mt19937_64& random, Interval whole, size_t pieces, Intervals& out) {
   const uint64_t life = static_cast<uint64_t>(whole.upper - whole.lower);
   if (pieces == 1 || (life < pieces && whole.size < pieces)) return out.push_back(whole);
@@ -88,7 +89,7 @@ Intervals guillotine(uint64_t seed, size_t pieces, int64_t time, uint64_t capaci
   return out;
 }
 
-// The least height of all packings: in one of these, buffers in some order each lie on those below.
+// The least height of all packings. One of the lowest places buffers in some order, each on those below.
 uint64_t exhaustive_height(const Intervals& intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -113,7 +114,7 @@ TEST(Pack, JudgeSeesEveryKindOfMistake) {
   const Packing good = packed(intervals, 1000, 1000);
   ASSERT_EQ(good.status, PackStatus::optimal);
   for (size_t i = 0; i < intervals.size(); ++i) {
-    Packing moved = good;  // there is no byte to spare, so no move is right
+    Packing moved = good;  // there is no spare byte, so every move is an error
     moved.offsets[i] += 1;
     EXPECT_NE(complaint(intervals, moved, 1000), "");
     if (good.offsets[i] == 0) continue;
@@ -151,7 +152,8 @@ TEST(Pack, LivesAreHalfOpen) {
   EXPECT_EQ(packed({{INT64_MIN, INT64_MAX, 1}, {INT64_MIN, 0, 2}, {0, INT64_MAX, 3}}, 0, 100).height, 4u);
 }
 
-// Small problems, all of whose packings can be looked at: claims to be the lowest, and that there is none, are true.
+// Small problems, for which all packings can be tried: claims that a packing is the lowest, or that none
+// exists, are true.
 TEST(Pack, ProofsAreTrue) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 600; ++round) {
@@ -171,7 +173,7 @@ TEST(Pack, ProofsAreTrue) {
   }
 }
 
-// At most 7 live at once, but the least height is 8; and what random changes make of that.
+// At most 7 bytes live at once, but the least height is 8. Random changes give similar problems.
 Intervals out_of_reach(std::mt19937_64& random) {
   Intervals intervals{{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
   const uint64_t scale = 1 + random() % 9;
@@ -201,7 +203,7 @@ TEST(Pack, ProofsAreTrueWhereTheBoundIsOutOfReach) {
   EXPECT_GT(proofs, 100);
 }
 
-// Full rectangles from which something was taken away fit where they were cut.
+// Full rectangles with some pieces removed fit into the rectangle.
 TEST(Pack, WhatFitsIsNeverRuledOut) {
   std::mt19937_64 random(8);
   int unfinished = 0;
@@ -251,7 +253,7 @@ TEST(Pack, FullRectanglesOfUpTo100Buffers) {
   RecordProperty("most_nodes", static_cast<int>(most));
 }
 
-// The greedy orders miss some full rectangles by more than a third; the search does not.
+// The greedy orders miss some full rectangles by more than a third. The search does not.
 TEST(Pack, SearchClosesGapsOfGreedyOrders) {
   double worst = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
@@ -264,7 +266,8 @@ TEST(Pack, SearchClosesGapsOfGreedyOrders) {
   EXPECT_GT(worst, 0.33);
 }
 
-// Greedy orders that learn from each other: with too few decisions for the search to get anywhere they still come nearer.
+// Greedy orders that learn from each other: even with too few decisions for the search to succeed, they come
+// nearer.
 TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
   int missed = 0, lowered = 0, closed = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -281,8 +284,8 @@ TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
   RecordProperty("closed", closed);
 }
 
-// So do those of more buffers than are packed by a list, where the first order came near: a stack of full rectangles, one after the other in time,
-// on what lives as long as all of them.
+// The same for more buffers than a list takes, if the first order came near: full rectangles, one after the
+// other in time, on top of a buffer that lives as long as all of them.
 TEST(Pack, RepackingLowersNearMissesOfManyBuffers) {
   int missed = 0, closed = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -326,7 +329,7 @@ TEST(Pack, StopsAtTheNodeLimit) {
   EXPECT_TRUE(reached);
 }
 
-// One part cannot reach what lives at once; its least height bounds the whole.
+// One part cannot reach its live bytes. Its least height bounds the whole.
 TEST(Pack, PartsThatShareNoTimeBoundTheWhole) {
   std::mt19937_64 random(6);
   int raised = 0;
@@ -360,7 +363,8 @@ TEST(Pack, HugeSizesSaturate) {
   EXPECT_EQ(large.height, huge + huge / 4);
 }
 
-// What a model of a thousand blocks gives: activations kept until backward, and short lives at both ends.
+// The buffers of a model of a thousand blocks: activations that are kept until backward, and short lives at
+// both ends.
 TEST(Pack, FortyThousandBuffers) {
   std::mt19937_64 random(7);
   Intervals intervals;
@@ -374,13 +378,14 @@ TEST(Pack, FortyThousandBuffers) {
   }
   const Packing p = pack(intervals, {0, 1500});
   EXPECT_LE(p.height, p.bound + p.bound / 1000);
-  // Every pair would be 800 million: in order of time, with those alive.
+  // Comparing every pair would take 800 million comparisons. So sweeps over time, with the live buffers.
   std::vector<size_t> order(intervals.size()), alive;
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return intervals[a].lower < intervals[b].lower; });
   size_t overlaps = 0;
   for (size_t i : order) {
-    if (intervals[i].upper - intervals[i].lower > 3) continue;  // kept ones: below, all pairs of them nest
+    // Kept ones are compared below: all pairs of them nest.
+    if (intervals[i].upper - intervals[i].lower > 3) continue;
     std::erase_if(alive, [&](size_t k) { return intervals[k].upper <= intervals[i].lower; });
     for (size_t k : alive) overlaps += p.offsets[i] < p.offsets[k] + intervals[k].size && p.offsets[k] < p.offsets[i] + intervals[i].size;
     alive.push_back(i);
@@ -389,7 +394,7 @@ TEST(Pack, FortyThousandBuffers) {
   std::vector<size_t> kept;
   for (size_t i : order)
     if (intervals[i].upper - intervals[i].lower > 3) kept.push_back(i);
-  for (size_t i = 0; i < kept.size(); i += 7)  // a sample of kept ones against all
+  for (size_t i = 0; i < kept.size(); i += 7)  // compares a sample of the kept ones with all
     for (size_t k = 0; k < intervals.size(); ++k)
       if (k != kept[i] && together(intervals[k], intervals[kept[i]]))
         overlaps += p.offsets[kept[i]] < p.offsets[k] + intervals[k].size && p.offsets[k] < p.offsets[kept[i]] + intervals[kept[i]].size;

@@ -1,4 +1,5 @@
-// Pictures: every buffer is in them once, whatever is drawn together; the text is well-formed and inert; the same every time.
+// Pictures: every buffer appears once, even if buffers are drawn together. The text is well-formed and inert,
+// and always the same.
 #include "planner/picture/picture.h"
 
 #include <gtest/gtest.h>
@@ -42,8 +43,8 @@ const std::vector<FrontierPoint> some_points = {{100 << 20, 900, "micro-batch 1,
                                                 {140 << 20, 1400, "micro-batch 2", true},
                                                 {300 << 20, 1500.5, "<b>micro-batch</b> 4 & more", true}};
 
-// Tags in pairs, attributes in quotes and only once, entities that XML knows, nothing else after a '<'. Returns what is
-// wrong, or nothing. The insides of script and style are skipped.
+// Checks that tags come in pairs, that attributes are quoted and unique, that entities exist in XML, and that
+// '<' only begins a tag. Returns the error, or an empty text. Skips the insides of script and style.
 std::string what_is_wrong(std::string_view text) {
   std::vector<std::string> open;
   if (text.starts_with("<!DOCTYPE html>")) text.remove_prefix(15);
@@ -124,9 +125,9 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-using Sums = std::map<int64_t, std::pair<uint64_t, int64_t>>;  // by class: bytes and buffers
+using Sums = std::map<int64_t, std::pair<uint64_t, int64_t>>;  // class -> bytes and number of buffers
 
-// What the pictures have to show: the persistent buffers and those of the programs on the time axis.
+// The buffers that the pictures must show: the persistent ones, and those of the programs on the time axis.
 Sums sums_of(const Planned& p) {
   const picture::Timeline timeline(p.graph, p.plan, p.programs);
   Sums sums;
@@ -165,7 +166,7 @@ void check(const Planned& p) {
     const size_t begin = text.find("<g class=\"marks\">"), end = text.find("</g>", begin);
     EXPECT_EQ(count_of(text.substr(begin, end - begin), "<rect "), marks.size() / 9);
   }
-  // The highest column is the peak that the plan speaks of.
+  // The highest column is the plan's peak.
   uint64_t most = 0, live = 0;
   const Json::Array& columns = data.find("columns")->elements();
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -203,7 +204,7 @@ TEST(Picture, OfPresetsIsSmall) {
   }
 }
 
-// What a plan without a search would be: everything kept, or everything recomputed.
+// A plan without a search: everything kept, or everything recomputed.
 std::shared_ptr<const Planned> unsearched(const std::string& config, uint32_t saved) {
   auto p = std::make_shared<Planned>();
   p->graph = graph_of(config, 16);
@@ -230,7 +231,7 @@ TEST(Picture, OfAThousandBlocksIsDrawnTogether) {
   EXPECT_LE(data_of(html).find("marks")->elements().size() / 9, picture::largest_mark_count + 3000u);
 }
 
-// What is drawn together lies inside its mark, and the mark is off by less than a cell.
+// Buffers that are drawn together lie inside their mark, and the mark is off by less than a cell.
 TEST(Picture, MarksCoverWhatTheyStandFor) {
   const auto p = unsearched(many_blocks(300), ~0u);
   const picture::Timeline timeline(p->graph, p->plan, p->programs);
@@ -354,7 +355,8 @@ TEST(Axis, TicksAreBinary) {
   EXPECT_EQ(all, "0.0|0.2|0.4|0.6|0.8|");
 }
 
-// Copies between the ops of a block do not cut it into pieces, and the page says what lies elsewhere and why.
+// Copies between the ops of a block do not cut the block into pieces. The page says which tensors lie in host
+// memory, and why.
 TEST(Picture, WhatIsOffloaded) {
   auto planned = plan_of("nano", 12, 64);
   auto plain = std::make_shared<Planned>(*planned);

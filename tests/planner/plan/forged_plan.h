@@ -1,4 +1,4 @@
-// Plans as somebody may write them by hand: other values, and the fingerprint that goes with them.
+// Plans that somebody might write by hand: with changed values, and the fingerprint that belongs to them.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stw::testing_tools {
 
-// `plan` with one value replaced: that of keys[0], or of keys[1] inside of it, …
+// `plan` with one value replaced: that of keys[0], or that of keys[1] inside of it, and so on.
 inline Json with_value(const Json& plan, const std::vector<std::string>& keys, const Json& value) {
   const auto replaced = [&](const auto& self, const Json& object, size_t depth) -> Json {
     if (depth == keys.size()) return value;
@@ -20,7 +20,7 @@ inline Json with_value(const Json& plan, const std::vector<std::string>& keys, c
   return replaced(replaced, plan, 0);
 }
 
-// The text of a plan with the fingerprint of all but itself.
+// The text of a plan, with the fingerprint of all its other fields.
 inline std::string with_fingerprint(const Json& plan) {
   Json body = Json::object();
   for (const auto& [name, value] : plan.members())

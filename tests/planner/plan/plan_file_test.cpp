@@ -1,4 +1,4 @@
-// Plans as files: every field, and that only what was written is read back.
+// Plans as files: every field is tested, and only text that was written is accepted.
 #include "planner/plan/plan_file.h"
 
 #include <chrono>
@@ -95,7 +95,7 @@ TEST(PlanFile, ReadsBackAsTheSamePlan) {
 TEST(PlanFile, RefusesWhatWasChanged) {
   const auto model = open(small_llama());
   const std::string good = make(*model, request(6, 33))->json;
-  // The fingerprint is that of the canonical value without itself.
+  // The fingerprint is that of the canonical value without the fingerprint itself.
   auto json = parse_json(good);
   Json body = Json::object();
   for (const auto& [key, value] : json->members())
@@ -107,20 +107,21 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   };
   EXPECT_EQ(plan_fingerprint(good), print_of(to_string(canonical(body), 0)));
   EXPECT_NE(to_string(canonical(body), 0), to_string(body, 0));
-  for (const bool whole : {true, false}) {   // whichever text of it, and as older ones have it
+  for (const bool whole : {true, false}) {   // both forms of the text, and the form of older versions
     Json same = whole ? canonical(body) : body;
     same.set("fingerprint", print_of(to_string(whole ? canonical(body) : body, 0)));
     const auto loaded = Planned::load(*model, to_string(same, 0));
     EXPECT_TRUE(loaded) << loaded.error().message;
   }
 
-  // A right fingerprint does not make sense of what it covers.
+  // A correct fingerprint does not make the values valid.
   const auto tiles = [](int64_t first, Json rows) {
     return Json(Json::Array{Json::object().set("blocks", Json::Array{first, 1}).set("rows", std::move(rows))});
   };
   const std::pair<const char*, Json> forged[] = {
       {"loss_chunks", INT64_MAX}, {"loss_chunks", 1025}, {"micro_batch", INT64_MAX}, {"tiles", 7}, {"tiles", tiles(0, 100)},
-      {"tiles", tiles(0, -256)}, {"tiles", tiles(0, 64)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};   // the last one: its blocks keep what lies inside
+      // The last one: its blocks keep inner tensors.
+      {"tiles", tiles(0, -256)}, {"tiles", tiles(0, 64)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};
   const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(plan, {key}, value)));
     ASSERT_FALSE(loaded) << key;
@@ -131,7 +132,7 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   const auto unequal = Planned::load(*model, with_fingerprint(with_value(body, {"bytes", "optimizer"}, uint64_t{1} << 63)));
   ASSERT_FALSE(unequal);
   EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos) << unequal.error().message;
-  // Tiles that a block may have, but for their number.
+  // Tiles that a block may have, but too many of them.
   Request many = request(1200, 33);
   many.micro_batch = 1200;
   many.recompute = Recompute::full;
@@ -152,14 +153,14 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     ASSERT_FALSE(status) << good.substr(at < 40 ? 0 : at - 40, 60);
     EXPECT_EQ(status.error().code, Code::corrupt);
   }
-  // White space is no change.
+  // White space is not a change.
   EXPECT_TRUE(Planned::load(*model, to_string(*json, 0)));
   auto other = Planned::load(*open(small_qwen2()), good);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
 }
 
-// A group says what it was given and nothing else: what is missing is decided by the groups before it.
+// A group contains its own settings and no others. Groups before it decide the missing ones.
 TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
   Numerics n;
   n.groups = {{"*", {}, {}, {}, {}},         {"embeddings", true, {}, {}, {}}, {"blocks.1", false, {}, {}, {}}, {"norms", {}, 0.5, {}, {}},
@@ -171,14 +172,15 @@ TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
   EXPECT_TRUE(json.find("groups")->elements()[0] == Json::object().set("pattern", "*"));
 }
 
-// Each value by itself may stand in a plan, but not beside the others.
+// A plan may contain each value alone, but not together with the others.
 TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   const auto model = open(small_llama());
   Request r = request(6, 33);
   r.micro_batch = 2;
   r.recompute = Recompute::full;
   const Json body = *parse_json(make(*model, r)->json);
-  ASSERT_TRUE(Planned::load(*model, with_fingerprint(with_value(body, {"search", "gap"}, 0.0))));   // forging by itself does no harm
+  // A forged fingerprint alone is accepted.
+  ASSERT_TRUE(Planned::load(*model, with_fingerprint(with_value(body, {"search", "gap"}, 0.0))));
   const auto run = [](int64_t first, int64_t last) {
     return Json::object().set("blocks", Json::Array{first, last}).set("tensors", Json::Array{"ffn_norm"});
   };
@@ -193,7 +195,7 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
     ASSERT_FALSE(loaded) << keys.back() << ' ' << to_string(value, 0);
     EXPECT_EQ(loaded.error().code, Code::corrupt) << loaded.error().message;
   }
-  // One micro-step is all that a fused update has: of two, the second would do nothing.
+  // A fused update has one micro-step. With two, the second would do nothing.
   r.micro_batch = 0;
   r.fused_update = true;
   const auto loaded = Planned::load(*model, with_fingerprint(with_value(*parse_json(make(*model, r)->json), {"micro_batch"}, 3)));
@@ -201,7 +203,7 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   EXPECT_NE(loaded.error().message.find("micro-step"), std::string::npos) << loaded.error().message;
 }
 
-// Time that grows with the square of a file is a way to hold up whoever reads it.
+// Parsing time must not grow with the square of the file's size, or a file could block its reader.
 TEST(PlanFile, ManyKeysTakeNoLonger) {
   const auto model = open(small_llama());
   std::string text = R"({"format":"stowage-plan","version":1,"fingerprint":"0")";
@@ -211,7 +213,7 @@ TEST(PlanFile, ManyKeysTakeNoLonger) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-// A plan that was made with a calibrated profile says with which, and nothing but its text is needed to have it again.
+// A plan from a calibrated profile contains that profile. Its text alone is enough to reproduce it.
 TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
   const auto model = open(small_llama());
   Request r = request(7, 33);
@@ -228,7 +230,7 @@ TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
     EXPECT_EQ((*again)->json, planned->json);
     EXPECT_EQ((*again)->report, planned->report);
     EXPECT_TRUE((*again)->verify());
-    // Its request gives the same plan once more.
+    // Its request gives the same plan again.
     EXPECT_EQ(make(*model, (*again)->plan.request)->json, planned->json);
 
     Json body = Json::object();

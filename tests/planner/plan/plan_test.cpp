@@ -1,4 +1,4 @@
-// The search as a whole: the promises about budgets, and that every plan passes the judge.
+// The search as a whole: the promises about budgets, and the judge's approval of every plan.
 #include "planner/plan/plan.h"
 
 #include <algorithm>
@@ -66,7 +66,8 @@ TEST(Budget, Presets) {
   sweep("gpt2", request(8, 256), 6);
 }
 
-// 32-bit states unless they do not fit or cost more than a tenth of the speed; the reason is recorded.
+// States have 32 bits unless they do not fit or cost more than a tenth of the speed. The plan records the
+// reason.
 TEST(Budget, StatesAreChosen) {
   const auto model = open("nano");
   Request r = request(12, 256);
@@ -121,7 +122,7 @@ TEST(Search, ForcedChoicesAreKept) {
   }
 }
 
-// What no memory can save is not promised: a policy's recompute stays, whatever there is.
+// A policy's recompute stays, however much memory there is, and the plan promises nothing else.
 TEST(Search, MoreMemoryBringsWhatThePolicyAllows) {
   const auto model = open(small_llama());
   for (Recompute recompute : {Recompute::choose, Recompute::none, Recompute::full}) {
@@ -139,7 +140,7 @@ TEST(Search, MoreMemoryBringsWhatThePolicyAllows) {
   }
 }
 
-// Twice the shares: faster, but not twice, because the launches stay.
+// Twice the shares: faster, but not twice as fast, because the launches stay.
 TEST(Search, FollowsTheCalibratedFigures) {
   const auto model = open(small_gpt2());
   for (uint32_t seed = 1; seed <= 6; ++seed) {
@@ -194,7 +195,7 @@ TEST(Search, RefusesNonsense) {
   r = request(int64_t{1} << 31, 33);
   EXPECT_EQ(code(r), Code::bad_argument);
   r = request(4, 33, 0);
-  EXPECT_EQ(code(r), Code::bad_argument);   // nobody knows the processor's memory here
+  EXPECT_EQ(code(r), Code::bad_argument);   // the processor's memory is unknown here
 }
 
 // ---- presets on devices -----------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ TEST(Search, EveryPresetHasACorrectPlan) {
   }
 }
 
-// Where many threads make layouts with gaps, the smallest arena is not the one with the fewest bytes alive.
+// With many threads layouts have gaps. Then the smallest arena is not the one with the fewest live bytes.
 TEST(Search, TheMinimumIsTheSmallestBudgetThatWorks) {
   const auto model = open("gpt2");
   Request r = request(3, 200, 0);
@@ -233,7 +234,7 @@ TEST(Search, TheMinimumIsTheSmallestBudgetThatWorks) {
   }
 }
 
-// Sizes and times at the ends of 64 bits are answers or errors, not wraps.
+// Sizes and times at the limits of 64 bits give answers or errors, and do not wrap.
 TEST(Search, BeyondAllMeasureIsRefused) {
   for (const char* name : {"nano", "llama-1b", "gpt2-xl"}) {
     const auto model = open(name);

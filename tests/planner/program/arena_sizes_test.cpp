@@ -1,4 +1,4 @@
-// Arenas that are counted program by program against whole plans, and how many programs that lays out.
+// Compares arenas that are counted program by program with whole plans, and counts the layouts.
 #include "planner/program/arena_sizes.h"
 
 #include "planner/plan/plan.h"
@@ -35,7 +35,7 @@ TEST(ArenaSizes, AreThoseOfWholePlans) {
         const Programs whole = make_programs(g, d, batch, 2, alignment);
         const uint64_t bytes = whole.arena_bytes;
         gaps += bytes > whole.bound_bytes;
-        // In any order, and whatever was asked before.
+        // In any order, whatever was asked before.
         for (int question = 0; question < 4; ++question) {
           const uint64_t limit = bytes - bytes / 50 + random() % (bytes / 25);
           EXPECT_EQ(asked.within(d, limit), bytes <= limit) << g.architecture;
@@ -55,11 +55,12 @@ TEST(ArenaSizes, LayOutWhatTheAnswerDependsOn) {
   ArenaSizes sizes(g, arena, 7, 2);
   Decisions d = uniform_decisions(g, 0, 2);
   const Programs whole = make_programs(g, d, 7, 2, 64);
-  // Less than what is alive at once in the first micro-step.
+  // Less than the live bytes of the first micro-step.
   EXPECT_FALSE(sizes.within(d, live_bound(whole.micro_first, 64) - 1));
   EXPECT_EQ(sizes.layouts(), 0);
   EXPECT_TRUE(sizes.within(d, size_limit));
-  // The first micro-step, that of the last sample, evaluation; and once for all the update, prefill and decode.
+  // The first micro-step, that of the last sample, and evaluation. Once for all plans: the update, prefill
+  // and decode.
   EXPECT_EQ(sizes.layouts(), 6);
   EXPECT_TRUE(sizes.within(d, size_limit));
   EXPECT_EQ(sizes.layouts(), 6);

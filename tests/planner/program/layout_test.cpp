@@ -8,7 +8,7 @@
 namespace stw {
 namespace {
 
-// The judge: every pair.
+// The judge compares every pair.
 void expect_valid(const std::vector<Interval>& intervals, const Placement& p) {
   ASSERT_EQ(p.offsets.size(), intervals.size());
   uint64_t height = 0;
@@ -59,15 +59,16 @@ TEST(Layout, EmptyAndSingle) {
   EXPECT_EQ(one.offsets[0], 0u);
 }
 
-// Lifetimes that nest or follow one another, as saved activations do: an exact fit exists and is found.
+// Lifetimes that nest or follow one another, as saved activations do: an exact fit exists, and the search
+// finds it.
 TEST(Layout, NestedLivesReachTheBound) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
     const int64_t depth = 2 + static_cast<int64_t>(random() % 30);
     std::vector<Interval> intervals;
     for (int64_t i = 0; i < depth; ++i) {
-      intervals.push_back({i, 4 * depth - i, 64 * (1 + random() % 50)});                        // kept until backward
-      intervals.push_back({i, i + 1, 64 * (1 + random() % 50)});                                // gone at once
+      intervals.push_back({i, 4 * depth - i, 64 * (1 + random() % 50)});   // kept until backward
+      intervals.push_back({i, i + 1, 64 * (1 + random() % 50)});   // free at once
       intervals.push_back({4 * depth - i - 1, 4 * depth - i, 64 * (1 + random() % 50)});
     }
     std::shuffle(intervals.begin(), intervals.end(), random);

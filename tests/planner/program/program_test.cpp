@@ -1,4 +1,4 @@
-// Programs against the closed forms that the search uses, and against what the decisions promise.
+// Tests programs against the closed forms of the search, and against their decisions.
 #include "planner/program/program.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(Program, PricesAreTheSumsOfTheInstructions) {
     }
 }
 
-// A model's tensors are a handful of instructions of the update, each of most_joined ops at most and of one kind.
+// The update of a model is a few instructions, each of at most most_joined ops of one kind.
 TEST(Program, UpdatesAreJoined) {
   for (const Graph& g : small_graphs()) {
     const Program update = build_update(g, make_arena(g, 64), 2);
@@ -100,24 +100,27 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
     EXPECT_EQ(recomputed(p.micro_next), 0);
     size_t ops = 0;
     for (const Instruction& i : p.micro_next.instructions) ops += static_cast<size_t>(i.ops);
-    EXPECT_EQ(ops, g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+    // The loss's forward op runs in the backward pass.
+    EXPECT_EQ(ops, g.ops.size() - 1 + g.gradient_ops.size());
   }
 }
 
-// Instructions of several ops: GELU in the product before it, its slope with the bias's gradient in the product behind it, weights' gradients of two
-// matrices each, and biases' gradients in those of norms: of the one before the norm, and for the first norm of attention's products, too. What lies between a product and GELU has memory where it is kept, or else none.
+// Instructions of several ops: GELU in the product before it. GELU's slope, with the bias's gradient, in the
+// product after it. Weight gradients of two matrices in one. Biases' gradients in those of norms: that of the
+// bias before the norm, and for a block's first norm, that of attention's products too. The tensor between a
+// product and GELU has memory only if it is kept.
 TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {
     const Programs p = make_programs(g, uniform_decisions(g, saved), 2, 0, 64);
-    std::map<std::pair<OpKind, int>, int> count;   // by the first op and how many there are
+    std::map<std::pair<OpKind, int>, int> count;   // key: the first op, and the number of ops
     int kept = 0;
     for (const Instruction& i : p.micro_next.instructions) {
       count[{i.kind, i.ops}] += 1;
       if (i.kind == OpKind::linear && i.ops > 1) kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
     }
     const int blocks = g.blocks();
-    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);   // recompute makes both again
+    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);   // recompute computes both again
     EXPECT_EQ(kept, blocks);
     EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
     EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), 2 * blocks);
@@ -126,7 +129,8 @@ TEST(Program, FusedOpsAreOneInstruction) {
   }
 }
 
-// They take no more memory than the same ops one by one, whatever is kept, but for the sums of the bias in front of GELU.
+// They take no more memory than the same ops one by one, whatever is kept. The sums of the bias before GELU
+// are an exception.
 TEST(Program, FusedOpsTakeNoMoreMemory) {
   std::mt19937 random(12);
   for (const char* dropout : {"0", "0.1"}) {
@@ -149,13 +153,13 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
   for (const Graph& g : small_graphs()) {
     const Programs p = make_programs(g, uniform_decisions(g, 0), 2, 1, 64);
     EXPECT_GT(recomputed(p.micro_next), 0);
-    // What is alive across the head beside inputs: the outputs of the segments.
+    // Buffers that live across the head, without inputs: the outputs of the segments.
     int head = -1;
     for (size_t i = 0; i < p.micro_next.instructions.size() && head < 0; ++i)
       if (p.micro_next.instructions[i].kind == OpKind::cross_entropy) head = static_cast<int>(i);
     std::set<int> outputs;
     for (const Segment& s : g.segments) outputs.insert(s.output);
-    // An op in place puts its output where its input was: such a buffer is named after the input.
+    // An in-place op puts its output where its input was. Such a buffer is named after the input.
     std::set<int> holds_output;
     for (const Instruction& i : p.micro_next.instructions)
       for (int k = 0; k < i.outputs; ++k) {
@@ -180,12 +184,14 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
   }
 }
 
-// What a tiled part only adds to its product is nothing that its backward pass needs: beside the tiles it would take memory for nothing.
+// The backward pass does not need the residual that a tiled part only adds to its product. Kept next to the
+// tiles, it would waste memory.
 TEST(Program, TilesDoNotWaitForTheResidual) {
   int seen = 0;
   for (const Graph& g : small_graphs()) {
     Decisions d = uniform_decisions(g, 0);
-    for (size_t s = 0; s < g.segments.size(); ++s) {   // each keeps what its part begins with, and what is read behind it
+    // Each keeps the input of its part, and the tensors that are read after the part.
+    for (size_t s = 0; s < g.segments.size(); ++s) {
       const Segment& segment = g.segments[s];
       const FeedForward& part = segment.feed_forward;
       d.tile_rows.push_back(part.exists() ? g.tile_rows[0] : 0);
@@ -214,7 +220,7 @@ TEST(Program, TilesDoNotWaitForTheResidual) {
   EXPECT_GT(seen, 0);
 }
 
-// The first micro-step overwrites gradients, the others and later loss chunks continue them.
+// The first micro-step overwrites gradients. The others, and later loss chunks, add to them.
 TEST(Program, FirstMicroStepOverwritesGradients) {
   const Graph g = graph_of(small_llama());
   const Programs p = make_programs(g, uniform_decisions(g, 0, 2, 4), 5, 1, 64);
@@ -256,14 +262,16 @@ TEST(Program, ChunksCoverTheRows) {
       EXPECT_TRUE(chunk.rows > 0 && chunk.rows <= step);
       if (end == rows) continue;
       EXPECT_EQ(end % sequence % unit, 0) << "inside of a chain";
-      const int64_t next = std::min(end + unit - end % sequence % unit, (end / sequence + 1) * sequence);   // the next place for a cut
+      // The next place for a cut.
+      const int64_t next = std::min(end + unit - end % sequence % unit, (end / sequence + 1) * sequence);
       EXPECT_GT(next - chunk.begin, step) << "shorter than it has to be";
     }
     EXPECT_EQ(end, rows);
   }
 }
 
-// A head that trains its matrix is cut between the chains of its gradient, another one anywhere that keeps a tensor core's steps.
+// A head that trains its matrix is cut between the chains of the matrix's gradient. Any other head is cut at
+// multiples of a tensor core's step.
 TEST(Program, ChunksAreMadeOfWholeChains) {
   const auto unit_of = [](const SmallModel& model, const char* frozen) {
     Numerics numerics;
@@ -276,7 +284,7 @@ TEST(Program, ChunksAreMadeOfWholeChains) {
   EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), frozen_chunk_unit);
 }
 
-// Caches lie at the same offsets in both programs of generation, below all else that they use.
+// Caches lie at the same offsets in both programs of generation, below their other buffers.
 TEST(Program, GenerationSharesItsCaches) {
   for (const Graph& g : small_graphs()) {
     const Programs p = make_programs(g, uniform_decisions(g, 0), 2, 2, 64);

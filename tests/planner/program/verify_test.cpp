@@ -1,4 +1,4 @@
-// The judge must find every kind of mistake: each is made once in a correct program.
+// The judge must find every kind of mistake. Each is made once in a correct program.
 #include "planner/program/verify.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace testing_tools;
 class Verify : public testing::Test {
  protected:
   Verify() : graph_(graph_of(small_llama())), programs_(make_programs(graph_, uniform_decisions(graph_, 0, 2, 2), 5, 2, 64)) {}
-  // The error after `change`; empty where nothing was found.
+  // The error after `change`. Empty if nothing was found.
   std::string found(const std::function<void(Arena&, Program&, uint64_t&)>& change, const Program* base = nullptr) const {
     Arena arena = programs_.arena;
     Program program = base ? *base : programs_.micro_next;
@@ -27,7 +27,7 @@ class Verify : public testing::Test {
   static void expect_has(const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << "expected \"" << part << "\", found \"" << message << "\"";
   }
-  // A buffer that lives through several instructions and is neither input nor scratch.
+  // A buffer that lives through several instructions and is neither input nor scratch memory.
   static Buffer& long_lived(Program& p) {
     for (Buffer& b : p.buffers)
       if (b.tensor >= 0 && b.owner != Class::inputs && b.last > b.first + 3) return b;
@@ -47,7 +47,8 @@ TEST_F(Verify, CorrectProgramsPass) {
 }
 
 TEST_F(Verify, EveryPairThatIsPutOnTopOfEachOther) {
-  // Any two buffers alive together, the second moved onto the first, a little into it, or just before its end.
+  // For any two buffers that are alive together: moves the second onto the first, a little into it, or just
+  // before its end.
   const Program& good = programs_.micro_next;
   int pairs = 0;
   for (size_t a = 0; a < good.buffers.size(); a += 3)
@@ -105,12 +106,12 @@ TEST_F(Verify, PersistentTensorsOverlap) {
 TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.operands[0].buffer = -1; }), "has no memory");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.instructions[3].inputs -= 1; }), "number of operands");
-  // The first instruction reads what the last one makes.
+  // The first instruction reads the output of the last one.
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.inputs[Input::tokens] = -1; }), "read before it is made");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
 }
 
-// What fused ops hand on without memory, and what they hand on in memory.
+// Tensors that fused ops pass on without memory, and tensors that they pass on in memory.
 TEST_F(Verify, FusedOps) {
   graph_ = graph_for(small_gpt2(), Kernels::tensor);
   programs_ = make_programs(graph_, uniform_decisions(graph_, ~0u), 5, 2, 64);
@@ -122,11 +123,11 @@ TEST_F(Verify, FusedOps) {
   const auto operand = [&](Program& p, OpKind kind, int op, int k) -> Operand& {
     return p.operands[static_cast<size_t>(op_alone(graph_, fused(p, kind), op).first_operand + k)];
   };
-  // A product's output that is kept: gone, or gone for GELU alone.
+  // A product's output that must be kept is removed, everywhere or for GELU alone.
   expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro), "has no memory");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 3).buffer = -1; }, &micro), "is not stored, but has memory");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro), "has no memory");
-  // The gradient of GELU's output, which never lies anywhere, and what GELU's slope is of.
+  // The gradient of GELU's output, which has no memory, and the input of GELU's slope.
   expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 1) = operand(p, OpKind::linear_input_gradient, 1, 0); }, &micro),
              "is not stored, but has memory");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 0).buffer = -1; }, &micro), "has no memory");
@@ -148,8 +149,9 @@ TEST_F(Verify, JoinedOps) {
   expect_has(found([](Arena&, Program& p, uint64_t&) {
     std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::finish_step; })->ops = 2;
   }, &update), "too many tensors at once");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update), "number of operands");   // sums of squares
-  for (int k : {1, 2}) {   // what one of the others works on
+  // Sums of squares.
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update), "number of operands");
+  for (int k : {1, 2}) {   // operands of one of the other ops
     expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)].buffer = -1; }, &update), "has no memory");
     expect_has(found([&](Arena&, Program& p, uint64_t&) { std::swap(p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)],
                                                                      p.operands[static_cast<size_t>(joined(p).first_operand)]); }, &update), "place of another tensor");
@@ -165,7 +167,8 @@ TEST_F(Verify, JoinedOps) {
   expect_has(status.error().message, "is not updated once in a step");
 }
 
-// Updates inside the backward pass: each moved in front of the last op that reads what it changes, left out, or made twice.
+// Updates inside the backward pass: each is moved before the last op that reads the parameter, or left out,
+// or made twice.
 TEST_F(Verify, FusedUpdates) {
   int moved = 0;
   for (const Graph& g : fused_graphs()) {
@@ -213,7 +216,7 @@ TEST_F(Verify, HostMemory) {
       const Status status = verify(graph_, programs_.arena, *p, programs_.arena_bytes);
       EXPECT_TRUE(status) << status.error().message;
     }
-    // Each of the copies left out, one by one: what it brings or takes away is missed.
+    // Leaves out each of the copies, one by one: the judge misses it.
     int copies = 0;
     for (const Program* base : {&programs_.micro_next, &programs_.update, &programs_.evaluate})
       for (size_t n = 0; n < base->instructions.size(); ++n) {
@@ -226,7 +229,7 @@ TEST_F(Verify, HostMemory) {
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host[1].offset = a.host[0].offset; }), "overlaps in host memory");
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_bytes -= 1; }), "leave the host memory");
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host.back().bytes -= 4; }), "larger than its place in host memory");
-    // A slice of another place, a tensor that never left.
+    // A slice of another place, and a tensor that never left the device.
     expect_has(found([](Arena&, Program& p, uint64_t&) {
       std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw; })->first_element += 256;
     }, &programs_.update), "used before it was fetched");
@@ -247,7 +250,7 @@ TEST_F(Verify, WhatRunsAtTheSameTime) {
       while (end < base->instructions.size() && base->instructions[end].stage == i.stage) ++end;
       if (!is_transfer(i.kind) || is_transfer(base->instructions[end - 1].kind)) continue;
       const auto buffer = static_cast<size_t>(base->operands[static_cast<size_t>(i.first_operand)].buffer);
-      // A fetch in the stage that needs it, a store in the one that changes what it takes.
+      // Moves a fetch into the stage that needs it, and a store into the stage that changes its tensor.
       (i.kind == OpKind::fetch ? early : changed) += 1;
       expect_has(found([&](Arena&, Program& p, uint64_t&) {
         const Instruction& op = p.instructions[end - 1];
@@ -267,7 +270,7 @@ TEST_F(Verify, WhatRunsAtTheSameTime) {
           p.instructions[n + 1].first_element = i.first_element;
         }, base), "in the stage that copies it");
       }
-      // Its memory goes to somebody else before the stage is over, where there is one.
+      // Gives its memory to another buffer before the end of the stage, if there is one.
       given_away += found([&](Arena&, Program& p, uint64_t&) { p.buffers[buffer].last = static_cast<int>(n); }, base).find("loses its memory") != std::string::npos;
     }
   EXPECT_GT(early, 50);

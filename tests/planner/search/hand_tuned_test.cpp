@@ -1,8 +1,9 @@
-// Settings that people found by hand for Qwen2.5 on cards of 16 and 24 GB, with a global batch of 488 samples of 1,024
-// tokens. Their numerics are bf16 throughout: gradients and moments of 2 bytes each, and a parameter is its own master. No
-// kernel trains in them yet; a graph whose tensors have those sizes is planned all the same.
+// Settings that people found by hand for Qwen2.5 on cards of 16 and 24 GB, with a global batch of 488 samples
+// of 1,024 tokens. Their numerics are bf16 throughout: gradients and moments have 2 bytes each, and a
+// parameter is its own master. No kernel trains in this format yet. The test plans a graph whose tensors have
+// these sizes.
 //
-// Each of the settings must fit, built as programs; and the planner's own answer must not be slower than it, by the same
+// Each of the settings must fit, built as programs. The planner's own answer must not be slower, by the same
 // prices.
 #include <cstdio>
 
@@ -37,7 +38,7 @@ Graph sixteen_bits(Graph graph) {
     if ((t.kind == Kind::gradient && !t.per_sample) || t.kind == Kind::optimizer) t.format = Format::bf16;
   for (Op& op : graph.update_ops)
     if (op.kind == OpKind::adamw && op.outputs[1] >= 0) {
-      graph.tensors[static_cast<size_t>(op.outputs[1])].kind = Kind::activation;   // of no program
+      graph.tensors[static_cast<size_t>(op.outputs[1])].kind = Kind::activation;   // in no program
       op.outputs[1] = -1;
     }
   return graph;

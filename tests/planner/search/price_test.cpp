@@ -1,4 +1,4 @@
-// What plans expect of a GPU's kernels and of libraries.
+// Tests what plans expect of a GPU's kernels and of libraries.
 #include "planner/search/pricing.h"
 
 #include <algorithm>
@@ -20,10 +20,12 @@ Request hopper_request(int64_t batch, int64_t sequence) {
   return r;
 }
 
-// The library's instructions are faster on Hopper; weight gradients sample after sample cost what their sums move.
+// The library's instructions are faster on Hopper. Weight gradients that run sample after sample cost the
+// traffic of their sums.
 TEST(Price, OfTheLibrarysProducts) {
   const auto model = open("gpt2");
-  Request r = hopper_request(512, least_library_sample);   // the shortest, with the fewest multiply-adds a sum
+  // The shortest, with the fewest multiply-adds for each sum.
+  Request r = hopper_request(512, least_library_sample);
   const auto tensor = make(*model, r);
   r.kernels = Kernels::cublaslt;
   const auto exact = make(*model, r);
@@ -32,13 +34,14 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_TRUE(exact->plan.numerics.exact);
   EXPECT_FALSE(fast->plan.numerics.exact);
   EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
-  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.81 * static_cast<double>(tensor->plan.step_picoseconds));   // which takes GELU and biases along
+  // Tensor also computes GELU and biases in its products.
+  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.81 * static_cast<double>(tensor->plan.step_picoseconds));
   EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());
   const auto read = Planned::load(*model, fast->json);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ((*read)->plan.numerics, fast->plan.numerics);
 
-  r.kernels = Kernels::tensor;   // nothing to gain
+  r.kernels = Kernels::tensor;   // no gain
   EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
   r.device = "cpu";
   r.kernels = {};
@@ -50,7 +53,7 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
 }
 
-// Hopper's own instructions reach more of its tensor cores than mma.sync, whatever gradients are summed up in.
+// Hopper's own instructions reach more of its tensor cores than mma.sync, in any format of the gradients.
 TEST(Price, OfProductsByWarpgroups) {
   const auto model = open("smollm-135m");
   Request r = hopper_request(8, 1024);
@@ -76,8 +79,8 @@ TEST(Price, OfProductsByWarpgroups) {
   for (const char* device : {"cpu", "a100-80gb", "b200", "rtx5090"}) EXPECT_TRUE(refused(device, Precision::bf16)) << device;
 }
 
-// cuBLASLt, and wgmma for the rest: exact weight gradients, those of the head and attention are wgmma's, so that both exact and fast plans
-// are faster than with mma.sync for the rest.
+// cuBLASLt with wgmma for the other products. Exact weight gradients, those of the head, and attention use
+// wgmma, so that both exact and fast plans are faster than with mma.sync.
 TEST(Price, OfTheLibraryAndWarpgroups) {
   const auto model = open("gpt2");
   Request r = hopper_request(512, 1024);
@@ -106,8 +109,9 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
   EXPECT_NE(refused.error().message.find("compute capability 9.0"), std::string::npos) << refused.error().message;
 }
 
-// What an H100 takes by counts of instructions, tiles and bytes, in thousands of tokens a second; nothing of it was measured. The counts are of
-// ops one by one: of our own kernels, fused ones take up to 0.15 µs a token less, for some 32 KB in each of 12 blocks that they do not move.
+// The speed of an H100 in thousands of tokens a second, computed from counts of instructions, tiles and
+// bytes. None of it was measured. The counts treat ops one by one. Fused ops of our own kernels take up to
+// 0.15 µs a token less: each of 12 blocks saves the traffic of some 32 KB.
 TEST(Price, OfGpt2OnHopperIsWhatWasReckoned) {
   const auto model = open("gpt2");
   struct Case { Kernels kernels; bool fast; Attention attention; double least, most; };
@@ -117,12 +121,13 @@ TEST(Price, OfGpt2OnHopperIsWhatWasReckoned) {
     r.kernels = c.kernels, r.fast = c.fast, r.attention = c.attention;
     const double thousands = 512 * 1024 * 1e9 / static_cast<double>(make(*model, r)->plan.step_picoseconds);
     EXPECT_GE(thousands, c.least) << kernels_names[static_cast<size_t>(c.kernels)];
-    const double saved = c.fast ? 0 : 0.15e-3;   // seconds of a thousand tokens
+    const double saved = c.fast ? 0 : 0.15e-3;   // seconds for a thousand tokens
     EXPECT_LE(thousands, 1 / (1 / c.most - saved)) << kernels_names[static_cast<size_t>(c.kernels)];
   }
 }
 
-// And attention, where heads have 64 or 128 numbers: smollm's have 64. With dropout the gradient of 128 is mma.sync's.
+// Attention, with heads of 64 or 128 numbers; smollm's have 64. With dropout, the gradient for 128 uses
+// mma.sync.
 TEST(Price, OfAttentionByWarpgroups) {
   const auto peaks = [](const Model& model, Kernels kernels) {
     Request r = hopper_request(8, 40);
@@ -144,7 +149,7 @@ TEST(Price, OfAttentionByWarpgroups) {
     EXPECT_EQ(peaks(*of, kernels), (Found{{OpKind::attention, Peak::mma}, {OpKind::attention_gradient, Peak::mma}}));
 }
 
-// cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.
+// cuDNN's gradient keeps scores: more for longer samples. If they do not fit, our own attention is offered.
 TEST(Price, OfTheLibrarysAttention) {
   const auto model = open("smollm-135m");
   Request r = hopper_request(8, 2048);
@@ -178,7 +183,8 @@ TEST(Price, OfTheLibrarysAttention) {
   EXPECT_NE(refusal([](Request& o) { o.inputs.positions = true; }).find("documents"), std::string::npos);
 }
 
-// GPT-2 124M on an H100: what a micro-step launches, as tests/launches.h declares it and tests/simt counts it.
+// GPT-2 124M on an H100: the launches of a micro-step, as tests/launches.h declares them and tests/simt
+// counts them.
 TEST(Price, LaunchesOfAMicroStep) {
   const auto model = open("gpt2");
   Request r = hopper_request(512, 1024);
@@ -206,7 +212,7 @@ TEST(Price, OfPortableKernels) {
   r.precision = Precision::fp32;
   EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
 
-  r.kernels = {};   // what a change to 16 bits costs is told with the kernels that it would run on
+  r.kernels = {};   // a change to 16 bits is priced with the kernels that it would run on
   r.memory_bytes = 1;
   const auto none = make(*model, r);
   const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),

@@ -1,4 +1,5 @@
-// The search against programs that are really built: the memory that it predicts, and all choices of small models.
+// Tests the search against programs that are really built: its predictions of memory, and all choices of
+// small models.
 #include "planner/search/search_space.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ Offload random_offload(const Graph& g, std::mt19937& random, bool overlap) {
   return o;
 }
 
-// Bytes that are alive at once, as the search adds them up: any save-sets in any order.
+// Live bytes, as the search adds them up, for any save-sets in any order.
 uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t alignment) {
   const Arena arena = make_arena(g, alignment, d.offload);
   const Pricing pricing(g, *find_device("cpu"), threads);
@@ -78,11 +79,11 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
     }
 }
 
-// Blocks whose matrices weigh more than what a few tokens leave in them.
+// Blocks whose matrices take more bytes than a few tokens' activations.
 constexpr const char* wide_gpt2 = R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
                                       "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
 
-// Where all is saved, a backward pass fetches biases and norms that it does not read.
+// If everything is saved, a backward pass fetches biases and norms that it does not read.
 TEST(SegmentProfile, WhatIsFetchedInVainIsNotBesideNeighboursCopies) {
   const Graph g = build_model(config_of(wide_gpt2), 32, {});
   Decisions d;
@@ -90,7 +91,7 @@ TEST(SegmentProfile, WhatIsFetchedInVainIsNotBesideNeighboursCopies) {
   for (const Segment& s : g.segments) d.saved.push_back(s.kind == SegmentKind::block ? (1u << s.saveable.size()) - 1 : ~0u);
   d.offload.parts.fill(g.blocks());
   d.offload.overlap = true;
-  constexpr int gpu = 0;   // threads: its scratch memory is small
+  constexpr int gpu = 0;   // threads: with 0, scratch memory is small
   const Program p = build_micro(g, make_arena(g, 256, d.offload), d, 1, gpu, true);
   EXPECT_EQ(predicted(g, d, gpu, 256), live_bound(p, 256));
 }
@@ -103,7 +104,7 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
       if (g.segments[s].kind == SegmentKind::block) blocks.insert(classes[s]);
       else EXPECT_EQ(std::count(classes.begin(), classes.end(), classes[s]), 1);
     }
-    // Below the first adapters nothing is trained; SmolLM3 has blocks of three kinds, Gemma of two.
+    // Nothing is trained below the first adapters. SmolLM3 has blocks of three kinds, Gemma of two.
     EXPECT_EQ(blocks.size(), g.architecture == "smollm3" ? 3u : g.has_adapters() || g.architecture == "gemma3_text" ? 2u : 1u);
   }
   Graph g = graph_of(small_llama());
@@ -115,7 +116,7 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
 
 // ---- against all choices -----------------------------------------------------------------------------------------
 
-// The next tiles that a segment may have with its save-set; back to none after the last ones.
+// The next tiles that a segment may have with its save-set. After the last ones, no tiles again.
 bool next_tiles(const Graph& g, size_t s, Decisions& d) {
   d.tile_rows.resize(g.segments.size());
   const auto all = g.tile_rows.begin(), end = g.tile_rows.end();
@@ -130,7 +131,8 @@ bool next_tiles(const Graph& g, size_t s, Decisions& d) {
 
 struct Point { uint64_t picoseconds, live_bytes; };
 
-// All save-sets of every block in every order with all tiles, all micro-batches, all numbers of loss chunks; programs are built.
+// All save-sets of every block in every order with all tiles, all micro-batches, all numbers of loss chunks.
+// Programs are built.
 std::vector<Point> all_points(const Graph& g, const Request& request, const DeviceProfile& device, const Offload& offload) {
   const Arena arena = make_arena(g, device.alignment, offload);
   const Pricing pricing(g, device, request.threads);
@@ -163,7 +165,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
           }
         }
         points.push_back({time, std::max(floor, live_bound(p, device.alignment))});
-        size_t s = 0;   // count through the tiles of the save-sets, and through these
+        size_t s = 0;   // counts through the tiles of the save-sets, and through the save-sets
         for (; s < g.segments.size(); ++s) {
           if (g.segments[s].kind != SegmentKind::block) continue;
           if (next_tiles(g, s, d)) break;
@@ -182,7 +184,7 @@ constexpr uint32_t models = 12;
 constexpr uint32_t models = 240;
 #endif
 
-// Two of three models with something in host memory, some with an update inside the backward pass.
+// Two of three models have tensors in host memory. Some have an update inside the backward pass.
 TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
   std::mt19937 random(7);
   int pareto_points = 0, higher = 0;
@@ -209,7 +211,8 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
     SegmentChoices segments(g, request, pricing);
     OffloadSearch search({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *search.smallest();
-    if (smallest.live_bytes != least) {   // only where a gap of the layout makes the one with fewer live bytes the larger one
+    // Happens only if a gap of the layout makes the arena of the plan with the fewest live bytes larger.
+    if (smallest.live_bytes != least) {
       EXPECT_GE(search.arena(search.fastest_with_live_bytes(least)->decisions), search.arena(smallest.decisions)) << seed;
     }
     for (int step = -1; step <= 4; ++step) {
@@ -245,7 +248,7 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
   EXPECT_LT(higher, pareto_points / 4);
 }
 
-// Most of what may be offloaded makes no smaller arena and no faster plan, which its bytes and its copies alone tell.
+// Most offload choices give no smaller arena and no faster plan. Their bytes and copies alone show that.
 TEST(SearchSpace, MakesOnlySearchesThatMayCount) {
   std::string deep(wide_gpt2);
   deep.replace(deep.find("\"n_layer\": 3"), 12, "\"n_layer\": 16");
@@ -262,7 +265,7 @@ TEST(SearchSpace, MakesOnlySearchesThatMayCount) {
   EXPECT_LE(space.searches_made(), searches + 2);
 }
 
-// And nothing less does; nor is a plan of more memory slower.
+// The smallest budget works, and no smaller one does. Nor is a plan with more memory slower.
 void expect_the_smallest_works(SearchSpace& space, uint64_t steps) {
   const uint64_t least = space.arena(space.smallest().decisions);
   const auto found = space.fastest(least);
@@ -294,8 +297,8 @@ TEST(SearchSpace, TheSmallestBudgetWorks) {
         }
 }
 
-// To keep all, or nothing, which a request may ask for by name, is among what the search chooses from, also beside adapters, whose narrow tensors
-// it keeps otherwise, and whose dropout it draws again.
+// The search also considers plans that keep everything, or nothing. A request may ask for either by name. In
+// models with adapters, other plans keep the adapters' narrow tensors and draw their dropout again.
 TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
   for (const double dropout : {0.0, 0.1})
     for (const std::string& config : {small_gpt2(), small_llama()})
@@ -303,9 +306,9 @@ TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
         const SmallModel model{config, adapters_of_all(dropout)};
         const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };
         SCOPED_TRACE(config + device + std::to_string(dropout));
-        const Request request = request_of(2, find_device(device)->cuda ? 0 : 2);   // spaces keep a reference
         for (const uint64_t host_bytes : {uint64_t{0}, size_limit}) {
-          Request request = request_of(2, find_device(device)->cuda ? 0 : 2);   // spaces keep a reference
+          // The search space keeps a reference.
+          Request request = request_of(2, find_device(device)->cuda ? 0 : 2);
           request.host_bytes = host_bytes;
           Request all = request, nothing = request;
           all.recompute = Recompute::none;
@@ -325,7 +328,7 @@ TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
       }
 }
 
-// Blocks with adapters have so many choices that beside copies only the best of them are mixed.
+// Blocks with adapters have so many choices that, with copies, only the best of them are mixed.
 TEST(SearchSpace, OfManyChoicesTheSmallestBudgetWorksToo) {
   const SmallModel model{small_llama(), adapters_of_all()};
   const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };

@@ -1,5 +1,5 @@
-// The choice of save-sets against an integer linear program that knows nothing of the order of blocks, solved by CBC
-// (Debian's coinor-cbc). Skipped where there is none.
+// Compares the choice of save-sets with an integer linear program, which does not assume any order of blocks.
+// CBC solves it (Debian's coinor-cbc). Skipped if CBC is not installed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,8 @@ namespace {
 
 bool has_cbc() { return std::system("command -v cbc >/dev/null 2>&1") == 0; }
 
-// Binary x(i, v): the i-th segment takes variant v. Whatever runs before it is kept while it runs.
+// Binary x(i, v): the i-th segment takes variant v. The tensors that earlier segments keep stay alive while
+// it runs.
 std::string program_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   std::ostringstream objective, constraints, binaries;
   std::string kept;
@@ -37,7 +38,7 @@ std::string program_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   return "Minimize\n" + objective.str() + "\nSubject To\n" + constraints.str() + "Binaries\n" + binaries.str() + "\nEnd\n";
 }
 
-// The optimum, or -1 where nothing fits.
+// The optimum, or -1 if nothing fits.
 double solved(const std::string& text, const TemporaryDirectory& folder) {
   put_file(folder / "stack.lp", text);
   const std::string command = "cbc " + (folder / "stack.lp") + " ratioGap 0 allowableGap 0 sec 60 solve solution " +

@@ -1,4 +1,4 @@
-// The choice of save-sets for a stack against all choices in all orders.
+// Compares the choice of save-sets for a stack with all choices in all orders.
 #include "planner/search/stack.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ All all_choices(const std::vector<SegmentRun>& runs) {
   return all;
 }
 
-// What a choice needs when its parts are run through one by one.
+// The time and the peak of a choice, replayed part by part.
 All::Point replay(const std::vector<SegmentRun>& runs, const StackChoice& c) {
   All::Point p{0, INT64_MIN};
   int64_t kept = 0;
@@ -108,7 +108,8 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
   }
 }
 
-// Where all bytes are multiples of a step, the bound is what the fastest choice takes; else it is no more.
+// If all bytes are multiples of a step, the bound equals the time of the fastest choice. Otherwise it is not
+// higher.
 TEST(RestTimes, AreThoseOfTheFastestChoice) {
   std::mt19937 random(7);
   int possible = 0;
@@ -128,14 +129,15 @@ TEST(RestTimes, AreThoseOfTheFastestChoice) {
       possible += best.has_value();
       if (round % 2) EXPECT_LE(found, best ? best->picoseconds : RestTimes::never);
       else EXPECT_EQ(found, best ? best->picoseconds : RestTimes::never);
-      EXPECT_EQ(rest->row(runs.size() - 1, 0, 1)(limit), 0u) << "behind the last";
+      EXPECT_EQ(rest->row(runs.size() - 1, 0, 1)(limit), 0u) << "after the last";
       EXPECT_EQ(rest->row(0, runs[0].variants.size(), 0)(0), RestTimes::never) << "no variant is left";
     }
   }
   EXPECT_GT(possible, 1000);
 }
 
-// Blocks that differ from their neighbours: what is found is faster than all but a share of what there is, the bound is below all, and it takes less.
+// Blocks that differ from their neighbours: the found choice is the fastest up to the tolerance, the bound is
+// below all choices, and the search makes fewer labels.
 TEST(Stack, WhatATolerancePassesOverIsTold) {
   std::mt19937 random(8);
   size_t with = 0, without = 0;
@@ -166,7 +168,7 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
       EXPECT_GE(static_cast<double>(near.bound_picoseconds), 0.998 * static_cast<double>(near.choice->picoseconds) - 1);
       slower += near.choice->picoseconds > exact.choice->picoseconds;
       with += near.labels, without += exact.labels;
-      // Nor is anything wanted that is no faster than what is known.
+      // A choice that is no faster than the known one is not wanted.
       EXPECT_FALSE(StackChoices(runs, 0.002).fastest(limit, exact.choice->picoseconds).choice);
     }
   }
@@ -174,7 +176,8 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
   EXPECT_GT(slower, 0);
 }
 
-// Whatever was asked before, answers are those of a stack that is asked for the first time; walks down the points are what is asked.
+// Whatever was asked before, the answers equal those of a new stack. The questions are walks along the Pareto
+// points.
 TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {
@@ -195,7 +198,7 @@ TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
         const auto p = replay(runs, *answer.choice);
         ASSERT_EQ(p.picoseconds, answer.choice->picoseconds);
         ASSERT_EQ(p.peak, answer.choice->peak);
-        if (runs.back().variants.size() == 1) {   // nothing is looked for again
+        if (runs.back().variants.size() == 1) {   // nothing is searched again
           ASSERT_EQ(stack.fastest(answer.choice->peak, known).labels, 0u);
           const bool has_next = stack.fastest(answer.choice->peak - 1, answer.choice->picoseconds + 100, UINT64_MAX).choice.has_value();
           ASSERT_TRUE(!has_next || stack.fastest(answer.choice->peak - 1).choice);
@@ -209,7 +212,7 @@ TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
   }
 }
 
-// Save-sets as blocks have them: tensors of different bytes and prices, kept or computed again.
+// Save-sets like those of blocks: tensors of different bytes and prices, kept or computed again.
 SegmentRun block_like(std::mt19937& random, int64_t count, int tensors) {
   SegmentRun run;
   run.count = count;
@@ -231,7 +234,8 @@ SegmentRun block_like(std::mt19937& random, int64_t count, int tensors) {
   return run;
 }
 
-// What is left of many variants costs little: the hull that bounds rest upon stays, and between its corners blocks are mixed.
+// Thinning many variants costs little time. The hull that bounds rest upon stays, and between its corners
+// blocks are mixed.
 TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
   std::mt19937 random(5);
   double worst = 0, worst_peak = 0;
@@ -268,7 +272,7 @@ TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
   EXPECT_LT(worst_peak, 0.01);
 }
 
-// A few deep stacks may stay a little short of the proof, none of 32 blocks.
+// A few deep stacks may stay a little short of the proof, but none of 32 blocks.
 TEST(Stack, DeepStacksAreProven) {
   std::mt19937 random(2);
   int unproven = 0;
@@ -298,8 +302,9 @@ TEST(Stack, DeepStacksAreProven) {
   EXPECT_LE(unproven, 6) << "of 660";
 }
 
-// Save-sets whose bytes save about the same time, as where all ops wait for memory: no bound tells their choices apart, and what keeps
-// the work small is that a choice which another one beats is not extended. 950,000 labels; 3,400,000 where all are made and then sorted out.
+// Save-sets whose bytes save about the same time, as if all ops wait for memory: no bound distinguishes their
+// choices. The work stays small because a choice that another one beats is not extended. 950,000 labels;
+// 3,400,000 if all are made first and sorted out later.
 TEST(Stack, BeatenChoicesAreNotExtended) {
   std::mt19937 random(5);
   size_t labels = 0;
@@ -335,7 +340,7 @@ TEST(Stack, BeatenChoicesAreNotExtended) {
   EXPECT_LT(labels, 1200000u);
 }
 
-// Where labels run out, the bound is one.
+// If labels run out, the bound still holds.
 TEST(Stack, WithoutLabelsTheBoundStillHolds) {
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {

@@ -134,7 +134,7 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
     const Node node = *open.begin();
     open.erase(open.begin());
     const int64_t m = node.micro_batch;
-    // equally fast choices are wanted too
+    // Equally fast choices are wanted too.
     const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;
     if (node.picoseconds >= below) break;
     if (!node.is_relaxed) {
@@ -218,7 +218,7 @@ uint64_t OffloadSearch::fewest_live_bytes(int64_t m) {
 }
 
 uint64_t OffloadSearch::fewest_live_bytes() {
-  // more samples need more bytes
+  // More samples need more bytes.
   return micro_batches_.empty() ? UINT64_MAX : fewest_live_bytes(micro_batches_[0]);
 }
 

@@ -104,7 +104,7 @@ class OffloadSearch {
   std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;                        // picoseconds
   uint64_t floor_ = 0;                         // most live bytes of the programs that no decision changes
-  // kinds of segments, without the head, and how many follow each other
+  // Kinds of segments, without the head, and how many follow each other.
   std::vector<std::pair<size_t, int64_t>> runs_;
   std::vector<int64_t> micro_batches_;         // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;

@@ -22,7 +22,7 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     for (const FusedUpdate& u : updates) add(u.square_sum, 1), add(u.update, 1);
   if (graph.fuses_updates()) add(graph.begin_update, 1);
   for (size_t s = 0; s + 1 < graph.segments.size(); ++s) {
-    // classes are numbered in the order of first appearance
+    // Classes are numbered in the order of first appearance.
     const auto c = static_cast<size_t>(classes_[s]);
     if (c == distinct_.size()) distinct_.push_back({s, 0});
     distinct_[c].second += 1;
@@ -171,7 +171,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
-    // the losses come before the gradients, and the logits of several chunks are computed again
+    // The losses come before the gradients, and the logits of several chunks are computed again.
     if (graph_.preference != Preference::none) {
       t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
       if (list.size() > 1) t = size_add(t, logits);

@@ -13,9 +13,9 @@ namespace stw {
 
 // Picoseconds of a segment's feed-forward part in tiles.
 struct TilePrices {
-  // time in addition to that of the same ops over all rows, without recompute
+  // Time in addition to that of the same ops over all rows, without recompute.
   uint64_t forward = 0, backward = 0;
-  // each of the part's forward ops: alone, and after the op that it is fused with
+  // Each of the part's forward ops: alone, and after the op that it is fused with.
   std::vector<uint64_t> ops, fused;
 };
 
@@ -26,7 +26,7 @@ class Pricing {
 
   // Time of a step: all micro-steps and the update. Equals the sum over the programs' instructions.
   uint64_t step(const Decisions& decisions, int64_t global_batch) const;
-  // the part that runs ops again
+  // The part that runs ops again.
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;
   // The part of a step's time that no save-set and no tiles change.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
@@ -72,12 +72,12 @@ class Pricing {
   int threads_;
   uint64_t update_ = 0;       // picoseconds
   std::vector<int> classes_;
-  // a segment of each class, without the head, and the number of segments
+  // A segment of each class, without the head, and the number of segments.
   std::vector<std::pair<size_t, uint64_t>> distinct_;
   // Sums that many candidates share.
   mutable std::map<int64_t, uint64_t> body_;
   mutable std::map<std::pair<int64_t, int64_t>, uint64_t> head_;
-  // key: class, save-set, rows of a tile, samples
+  // By class, save-set, rows of a tile, samples.
   mutable std::map<std::tuple<int, uint32_t, int64_t, int64_t>, Choice> choice_;
 };
 

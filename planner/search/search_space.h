@@ -94,7 +94,7 @@ class SearchSpace {
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   std::optional<Request> full_recompute_request_;
-  // plans whose blocks keep nothing; null if this space has them itself
+  // Plans whose blocks keep nothing; null if this space has them itself.
   std::unique_ptr<SearchSpace> full_recompute_;
 };
 

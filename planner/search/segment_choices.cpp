@@ -4,7 +4,7 @@
 
 namespace stw {
 
-// beyond this many variants a kind with copies is thinned
+// Beyond this many variants a kind with copies is thinned.
 static constexpr size_t most_variants_with_copies = 32;
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {

@@ -32,7 +32,7 @@ class SegmentChoices {
   struct Place {
     int segment_class = -1;
     unsigned on_host = 0;       // bits: whether its gradients, weights, input and output lie in host memory
-    // copies run while ops compute, so that the segment's own copies are emitted in another order
+    // Copies run while ops compute, so that the segment's own copies are emitted in another order.
     bool overlaps = false;
     auto operator<=>(const Place&) const = default;
   };

@@ -38,7 +38,7 @@ class Signature {
     for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format), static_cast<int64_t>(t.shape.rank),
                       static_cast<int64_t>(t.per_sample), static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
-    // this segment never sends it to host memory
+    // This segment never sends it to host memory.
     if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});
     for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
   }

@@ -93,7 +93,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
-  // other inputs that the segment may read; they are always alive, and OffloadSearch counts them
+  // Other inputs that the segment may read; they are always alive, and OffloadSearch counts them.
   std::vector<int> others;
   for (int t : graph_.body_inputs())
     if (t != graph_.inputs[Input::tokens]) others.push_back(t);
@@ -126,7 +126,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   const auto part_of = [&](const Instruction& i) {
     return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all : i.rows == last_rows ? Rows::last_tile : Rows::tile;
   };
-  // buffer -> first op and number of ops of its instruction
+  // Buffer -> first op and number of ops of its instruction.
   std::map<int, std::pair<int, int>> workspace_of;
   for (const Instruction& i : p.instructions) {
     const bool is_recomputed = i.phase == Phase::recompute && !is_transfer(i.kind);
@@ -307,7 +307,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
-    // alive all the time
+    // Alive all the time.
     if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;
     if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;

@@ -26,8 +26,8 @@ struct Variant {
   uint32_t saved = ~0u;        // save-set; for the head the number of loss chunks
   int64_t kept = 0;            // bytes alive until the backward pass has passed this segment
   int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, including `kept`
-  // of a step: the time of recompute and tiles; for the head the time of the loss and of everything that no
-  // choice changes
+  // Of a step: the time of recompute and tiles; for the head the time of the loss and of everything that no
+  // choice changes.
   uint64_t picoseconds = 0;
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
@@ -73,7 +73,7 @@ class SegmentProfile {
     std::vector<RecomputedOp> recomputed_tiles; // ops that run again tile by tile
     std::vector<int> transfers;        // the segment's own fetches and stores, as ops
     int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
-    // first instructions after the fetches of each pass; these fetches run while neighbours compute
+    // First instructions after the fetches of each pass; these fetches run while neighbours compute.
     int forward_ops = 0, backward_ops = 0;
     int input_last = 0;                // the last instruction that needs the input's buffer
   };

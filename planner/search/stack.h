@@ -31,7 +31,7 @@ struct StackChoice {
 
 struct StackAnswer {
   std::optional<StackChoice> choice;
-  // no choice that fits takes less; equals the time of `choice` if that is proven optimal
+  // No choice that fits takes less; equals the time of `choice` if that is proven optimal.
   uint64_t bound_picoseconds = UINT64_MAX;
   size_t labels = 0;                         // labels that were made: the cost of the answer
 };

@@ -317,7 +317,7 @@ class Solver {
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
-    // mostly sorted already
+    // Mostly sorted already.
     if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);
     const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
                              std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
@@ -325,7 +325,7 @@ class Solver {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
-    // all segments that are left must take it
+    // All segments that are left must take it.
     const bool is_last = v + 1 == runs_[current_].variants.size();
     std::vector<Excess> excess = excesses(v);
     const uint64_t below = time_to_beat();
@@ -349,7 +349,7 @@ class Solver {
       for (Excess& e : excess) e.set(left);
       const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
-        // a longer chain would not beat it either
+        // A longer chain would not beat it either.
         if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;
         if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + without(chain.kept) < below)) {
           // Without a segment of this variant the label is unchanged. So is its bound, if later variants have
@@ -452,7 +452,7 @@ class Solver {
         const Variant& own = run.variants[v];
         const int64_t before = placed;
         while (placed < run.count && kept <= limit_ - own.peak && kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
-          // later variants would no longer fit
+          // Later variants would no longer fit.
           const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
           if (!must && rest_->row(i, v + 1, placed)(kept) < size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept))) break;
           kept += own.kept, ++placed;
@@ -482,7 +482,7 @@ class Solver {
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
-  // chains with as many segments placed as the loop is at, and with one more
+  // Chains with as many segments placed as the loop is at, and with one more.
   std::vector<Chain> here_, longer_;
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;

@@ -96,7 +96,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   for (size_t k = 0; k < op_kind_count; ++k) {
     const Group& g = kinds[k];
     if (!g.is_timed()) continue;
-    // Of other groups, if this one does not determine it.
+    // If this group does not determine the launch, it takes that of the others.
     const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;
     p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(own), largest_permille)),
                             whole_number(own * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};

@@ -13,8 +13,8 @@ namespace stw {
 // Measurements of a device that ran a plan (calibration.h).
 struct Calibration {
   struct Op {
-    // Of the peak that bounds the op, arithmetic or bandwidth. 0: not timed; the profile's shares and launch
-    // apply.
+    // Share of the peak that bounds the op, arithmetic or bandwidth. 0: not timed; the profile's shares and
+    // launch apply.
     uint32_t permille = 0;
     uint64_t launch_nanoseconds = 0;   // fixed cost of an op
     uint64_t nanoseconds = 0;      // of all ops of the kind in a step of that plan

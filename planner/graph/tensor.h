@@ -98,7 +98,7 @@ struct Tensor {
   Format format = Format::f32;
   Shape shape;             // of one sample if `per_sample` is set
   bool per_sample = false; // (samples, shape…)
-  // Of a sample, if `per_sample` is set: ops process this many rows, which divide the bytes of a sample
+  // Rows of a sample, if `per_sample` is set. Ops process this many rows. They divide the bytes of a sample
   // evenly.
   int64_t rows = 0;
   bool trainable = false;

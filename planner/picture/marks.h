@@ -23,7 +23,7 @@ struct Marks {
   std::vector<Mark> all;     // persistent ones first
   Strings strings;
   int buffers = 0;           // buffers in all marks
-  // Of the grid on which program buffers were drawn together; 0: each has its own mark.
+  // The grid on which program buffers were drawn together. 0: each has its own mark.
   int columns = 0, rows = 0;
 };
 

@@ -35,7 +35,7 @@ bool is_countable(const Graph& graph, int64_t m) {
   return sum <= most_bytes;
 }
 
-// From 0 to `parts` in this many steps.
+// The numbers from 0 to `parts` in this many steps.
 std::vector<int> steps(int parts, int count) {
   std::set<int> values{0};
   for (int i = 1; i <= count; ++i) values.insert((i * parts + count - 1) / count);

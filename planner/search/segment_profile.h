@@ -26,8 +26,8 @@ struct Variant {
   uint32_t saved = ~0u;        // save-set; for the head the number of loss chunks
   int64_t kept = 0;            // bytes alive until the backward pass has passed this segment
   int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, including `kept`
-  // Of a step: the time of recompute and tiles; for the head the time of the loss and of everything that no
-  // choice changes.
+  // Time in a step of recompute and tiles. For the head: time of the loss, and of everything that no choice
+  // changes.
   uint64_t picoseconds = 0;
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };

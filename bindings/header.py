@@ -1,6 +1,7 @@
-"""What include/stowage.h declares, for those who write it down in another language: generate_abi.py of each.
+"""Reads the declarations of include/stowage.h, for the generate_abi.py of each binding.
 
-The header is regular enough to be read by a few patterns; what none of them takes is an error, so nothing is left out in silence.
+The header is regular enough to be read with a few patterns. Text that no pattern matches is an error, so that
+nothing is left out silently.
 """
 import re
 import sys
@@ -55,7 +56,8 @@ class Header:
 
 
 def remarks(body):
-    """What a struct says of its fields: a comment is of the declaration whose line it ends; one on a line of its own is of several."""
+    """The comments of a struct's fields. A comment at the end of a line belongs to the declaration on that line. A
+    comment on a line of its own belongs to several fields, and is left out."""
     for code, comment in re.findall(r"((?:[^/]|/(?!\*))*)(?:/\*(.*?)\*/|$)", body, flags=re.S):
         *_, declared, gap = ["", *code.rsplit(";", 1)]
         if comment and declared.strip() and "\n" not in gap:
@@ -64,13 +66,13 @@ def remarks(body):
 
 
 def split(declaration):
-    """The type in front of a declaration's name, the name, and the elements of an array."""
+    """A declaration's type, its name, and the number of elements of an array."""
     found = re.fullmatch(r"\s*(.*?[ *])(\w+)(?:\[(\w+)\])?\s*", " ".join(declaration.split()))
     return found[1].strip(), found[2], found[3]
 
 
 def members(line):
-    """Of "uint64_t offset, bytes" or "void *data": names, types and lengths."""
+    """The names, types and lengths of a declaration such as "uint64_t offset, bytes" or "void *data"."""
     first, *others = line.split(",")
     kind, name, count = split(first)
     yield name, kind, count

@@ -677,7 +677,8 @@ class Trainer {
     return out;
   }
 
-  /// Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for stw_dataset_options.reference.
+  /// Goes once over a dataset of pairs and writes the log-probabilities of its targets into a file, for
+  /// stw_dataset_options.reference.
   void write_reference(Dataset& dataset, const std::filesystem::path& path) {
     call([&](stw_error* error) { return stw_trainer_write_reference(get(), dataset.get(), path.string().c_str(), error); });
   }

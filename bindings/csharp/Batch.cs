@@ -5,7 +5,8 @@ using static Stowage.Abi;
 
 namespace Stowage
 {
-    /// <summary>A tensor of a batch: rows of one length, or a number for each sample. Of int or float; the array is not copied.</summary>
+    /// <summary>A tensor of a batch, of int or float: rows of one length, or one number for each sample. The
+    /// array is not copied.</summary>
     public sealed class Rows<T> where T : struct
     {
         internal Array Values { get; }

@@ -18,17 +18,20 @@ namespace Stowage
         public ulong? Seed { get; set; }
         /// <summary>The token that ends a document; for plans with Positions.</summary>
         public long? DocumentEnd { get; set; }
-        /// <summary>A file with a byte of <see cref="Marks"/> for each token.</summary>
+        /// <summary>A file with one byte of <see cref="Marks"/> for each token.</summary>
         public string Marks { get; set; }
-        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin; with TrainingTask.TokenLabel, for each token; for the tasks Labels and Number with LabelCount little-endian floats a document.</summary>
+        /// <summary>For classifiers: a file with one little-endian uint32 for each document that Marks begin.
+        /// With TrainingTask.TokenLabel: one for each token. With the tasks Labels and Number: LabelCount
+        /// little-endian floats for each document.</summary>
         public string Labels { get; set; }
-        /// <summary>With Labels: how many the model has.</summary>
+        /// <summary>With Labels: the number of labels of the model.</summary>
         public long LabelCount { get; set; }
         /// <summary>With Labels: the task of the model; Automatic: Label.</summary>
         public TrainingTask Task { get; set; }
         /// <summary>Share of the tokens, at the end of the file, that is held out; null: 0.1.</summary>
         public double? HeldOut { get; set; }
-        /// <summary>For plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn.</summary>
+        /// <summary>For plans with a preference: documents that Marks begin are pairs, with chosen and
+        /// rejected ones in turn.</summary>
         public bool Pairs { get; set; }
         /// <summary>With Pairs: the file that <see cref="Trainer.WriteReference"/> wrote.</summary>
         public string Reference { get; set; }

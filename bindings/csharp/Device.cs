@@ -134,7 +134,8 @@ namespace Stowage
         public string Text { get; }
     }
 
-    /// <summary>An open device. It stays open, although disposed of, until the last trainer on it has ended.</summary>
+    /// <summary>An open device. Even if it is disposed of, it stays open until the last trainer on it has
+    /// ended.</summary>
     public sealed unsafe class Device : NativeObject
     {
         /// <summary>Opens one.</summary>

@@ -131,7 +131,8 @@ namespace Stowage
         }
 
         /// <summary>Describes it.</summary>
-        /// <exception cref="StowageException">IOError, Corrupt, Unsupported (architecture), UnsupportedField or BadArgument</exception>
+        /// <exception cref="StowageException">IOError, Corrupt, Unsupported (architecture), UnsupportedField,
+        /// BadArgument</exception>
         public Model(ModelOptions options)
         {
             Own((IntPtr)Create(Numbers.Given(options, nameof(options))), pointer => stw_model_destroy((stw_model*)pointer));

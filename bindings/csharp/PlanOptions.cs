@@ -8,7 +8,8 @@ namespace Stowage
     /// changes nothing.</summary>
     public sealed class ParameterGroup
     {
-        /// <summary>"embeddings", "blocks.0-1", "matrices", "norms", …, or a tensor's name with * and ?.</summary>
+        /// <summary>"embeddings", "blocks.0-1", "matrices", "norms", …, or the name of a tensor with * and
+        /// ?.</summary>
         public string Pattern { get; set; }
         /// <summary>Whether these parameters keep their values.</summary>
         public bool? Frozen { get; set; }
@@ -42,7 +43,8 @@ namespace Stowage
         public long GlobalBatch { get; set; }
         /// <summary>Tokens of a sample; 0: the model's positions, at most 1024.</summary>
         public long Sequence { get; set; }
-        /// <summary>"cpu", or a profile's name such as "rtx4090"; null: that of the device, if one is given, else "cpu".</summary>
+        /// <summary>"cpu", or the name of a profile such as "rtx4090"; null: the profile of the device, if
+        /// one is given, else "cpu".</summary>
         public string Device { get; set; }
         /// <summary>Bytes that are free on the device now; 0: those of a GPU that is given, else unknown, see
         /// MemoryBytes.</summary>

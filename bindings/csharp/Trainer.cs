@@ -22,7 +22,7 @@ namespace Stowage
         private readonly bool labelsTokens;
         private readonly Watch watch;
 
-        /// <summary>Numbers that logits have.</summary>
+        /// <summary>The number of logits.</summary>
         internal long Classes { get; }
 
         private sealed class ViewCount
@@ -123,8 +123,10 @@ namespace Stowage
             return new StepResult(told);
         }
 
-        /// <summary>Steps over a dataset. true: to the end; false: Progress or Cancel stopped it, perhaps after the last batch.</summary>
-        /// <exception cref="OperationCanceledException">the token stopped it; the trainer stands at the last completed step</exception>
+        /// <summary>Makes steps over a dataset. true: it went to the end. false: Progress or Cancel stopped
+        /// it, perhaps after the last batch.</summary>
+        /// <exception cref="OperationCanceledException">the token stopped the run; the trainer has the state
+        /// of the last completed step</exception>
         public bool Run(Dataset dataset, RunOptions options, CancellationToken cancellation = default(CancellationToken))
         {
             stw_run_options given = Numbers.Given(options, nameof(options)).Given();
@@ -252,7 +254,7 @@ namespace Stowage
         {
             long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
             var made = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
-            var told = new float[made.Length + 1];   // an address for no numbers, too
+            var told = new float[made.Length + 1];   // an address even for no numbers
             stw_error error = stw_error.Sized();
             fixed (float* to = told)
             using (var given = new GivenBatch(batch, 0))
@@ -262,8 +264,10 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for <see cref="DatasetOptions.Reference"/>.</summary>
-        /// <exception cref="StowageException">BadState (a plan without a preference, a dataset without pairs), IOError, NonFinite, Cancelled; then no file has been replaced</exception>
+        /// <summary>Goes once over a dataset of pairs and writes the log-probabilities of its targets into a
+        /// file, for <see cref="DatasetOptions.Reference"/>.</summary>
+        /// <exception cref="StowageException">BadState (a plan without a preference, a dataset without
+        /// pairs), IOError, NonFinite, Cancelled. After an error no file has been replaced.</exception>
         public void WriteReference(Dataset dataset, string path, CancellationToken cancellation = default(CancellationToken))
         {
             stw_error error = stw_error.Sized();

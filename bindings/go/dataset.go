@@ -20,13 +20,18 @@ type DatasetOptions struct {
 	Sequence    uint64    // tokens of a sample
 	Seed        *uint64   // chooses the windows of tokens; nil: 1337
 	DocumentEnd *uint64
-	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
-	Labels      string // for classifiers: a file with a little-endian uint32 for each document, or with TaskTokenLabel for each token; of TaskLabels and TaskNumber LabelCount float32
-	LabelCount  uint64
-	Task        Task     // with Labels: the task of the model; TaskAutomatic: TaskLabel
-	HeldOut     *float64 // share of the tokens, at the end of the file, that is held out; nil: 0.1
-	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
-	Reference   string   // with pairs: the file that Trainer.WriteReference wrote
+	// a file with one byte for each token, the sum of 1: it is learned; 2: a document begins with it; 4: it
+	// belongs to the document's second text (token type 1)
+	Marks string
+	// for classifiers: a file with one little-endian uint32 for each document, with TaskTokenLabel for each
+	// token; with TaskLabels and TaskNumber: LabelCount float32 for each document
+	Labels     string
+	LabelCount uint64
+	Task       Task     // with Labels: the task of the model; TaskAutomatic: TaskLabel
+	HeldOut    *float64 // share of the tokens, at the end of the file, that is held out; nil: 0.1
+	// for plans with a preference: documents that Marks begin are pairs, with chosen and rejected ones in turn
+	Pairs     bool
+	Reference string // with pairs: the file that Trainer.WriteReference wrote
 	// For masked language models. MaskRate is the share of tokens that are hidden; 0: none. MaskToken is the
 	// token that they become. TokenKinds has for each token of the vocabulary the sum of 1: it is special, and
 	// never hidden; and 2: it continues the word of the token before; nil: all are 0. MaskWholeWords hides whole

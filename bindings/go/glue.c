@@ -20,7 +20,7 @@ static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int6
 
 enum { most_tensors = 9, first_of_floats = 6, of_labels_at = 8 };
 
-// A stw_batch, and what it points to.
+// A stw_batch, with the objects that it points to.
 typedef struct {
   stw_batch batch;
   int64_t shape[2], shape_of_labels[2];

@@ -1,10 +1,11 @@
-// What Go cannot say to C: calls whose options would hold pointers to Go's memory, and callbacks that lead to Go's functions.
+// Calls that Go cannot make itself, because their options would hold pointers to Go's memory, and callbacks
+// that lead to functions of Go.
 #pragma once
 #include "stowage.h"
 #include "stowage/dlpack.h"
 
-// Of a batch's tensors those that are not NULL: (samples, tokens), of labels where labels_ndim is 1 and of lengths (samples), of values
-// (samples, labels).
+// The shape of a batch's tensors, which may be NULL: (samples, tokens). Lengths, and labels if labels_ndim is
+// 1, have the shape (samples), and values (samples, labels).
 typedef struct {
   int64_t samples, tokens, labels;
   int32_t labels_ndim;
@@ -21,12 +22,13 @@ stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_b
 stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
                        uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error);
 stw_status stowage_go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);
-// Copies a tensor in host memory: `bytes` of it into `out`. Tells what it is first, where `out` is NULL.
+// Copies `bytes` bytes of a tensor in host memory into `out`. If `out` is NULL, it only gives the tensor's type
+// and device.
 stw_status stowage_go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error);
-// A part of what the library's threads do together.
+// One part of a task that the library's threads share.
 typedef void (*stowage_go_task)(void *context, uint32_t index);
 void stowage_go_call(stowage_go_task task, void *context, uint32_t index);
-// Each sets the callback's fields; `user` is C's memory with a cgo.Handle.
+// Each of these sets the fields of a callback. `user` is memory of C with a cgo.Handle.
 void stowage_go_set_log(stw_device_options *options, void *user);
 void stowage_go_set_memory(stw_device_options *options, void *user);
 void stowage_go_set_executor(stw_device_options *options, void *user);

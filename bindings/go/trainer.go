@@ -421,7 +421,7 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 		return nil, failure(BadArgument, "tokenTypes: expected %d lists, found %d", len(texts), len(tokenTypes))
 	}
 	var tokens, types []int32
-	lengths := make([]uint64, len(texts)+1) // an address for no texts, too
+	lengths := make([]uint64, len(texts)+1) // an address even for no texts
 	for i, text := range texts {
 		tokens, lengths[i] = append(tokens, text...), uint64(len(text))
 		if tokenTypes == nil {

@@ -1,4 +1,5 @@
-"""Types of the package, for checkers and editors. `options` are fields of the structs of stowage.h that the classes name."""
+"""Types of the package, for type checkers and editors. `options` are fields of the structs of stowage.h that
+the classes' docstrings name."""
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Tensors in and out without copies: DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), and Python's buffers."""
+"""Passes tensors in and out without copies, by DLPack 1.0 (https://dmlc.github.io/dlpack, "C API") and by
+Python's buffers."""
 import array
 import ctypes
 import gc

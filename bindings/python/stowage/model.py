@@ -8,8 +8,8 @@ from .watch import used
 
 
 class Model(Handle):
-    """`source`: a folder, a config.json, a preset, or a dict that is a config. Keyword arguments: stw_model_options; `labels`, a number or a list of
-    names, makes a classifier of a language model."""
+    """A model. `source`: a folder, a config.json, a preset, or a dict with a config. `labels`, a number or a
+    list of names, makes the model a classifier. Other keyword arguments: fields of stw_model_options."""
 
     _destroy = "stw_model_destroy"
 

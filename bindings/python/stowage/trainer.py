@@ -168,7 +168,7 @@ class Trainer(Handle):
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
         self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, Lease()
         about = model.info
-        self._watch = expect(values.get("watch") or Watch(), Watch, "watch")   # through its callback Ctrl-C is heard
+        self._watch = expect(values.get("watch") or Watch(), Watch, "watch")   # its callback notices Ctrl-C
         raised = self._raised
         self._watch._told.interrupted = lambda: raised.error is not None
         values["watch"] = self._watch
@@ -226,7 +226,7 @@ class Trainer(Handle):
         `progress` or cancel() stopped it. Keyword arguments: fields of stw_run_options."""
         every = max(1, values.pop("progress_every", 1))
 
-        def called(_, now):   # after every step: so that Ctrl-C is heard there
+        def called(_, now):   # after every step, so that Ctrl-C is noticed there
             is_told = progress and (now.contents.batches % every == 0 or now.contents.batches >= until)
             return self._raised.guard(lambda: progress(info(copied(now))) if is_told else None)
 

@@ -20,20 +20,23 @@ pub struct DatasetOptions<'a> {
     pub sequence: u64,
     /// Chooses the windows of tokens; none: 1337.
     pub seed: Option<u64>,
-    /// The token that ends a document. Needs a plan with [`PlanOptions::positions`](crate::PlanOptions::positions).
+    /// The token that ends a document. It needs a plan with
+    /// [`PlanOptions::positions`](crate::PlanOptions::positions).
     pub document_end: Option<u64>,
-    /// A file with a byte for each token, a sum of 1: the model learns to predict it; 2: a document begins with it; 4: it belongs to its
-    /// document's second text, and its type is 1.
+    /// A file with one byte for each token, the sum of 1: the model learns to predict it; 2: a document
+    /// begins with it; 4: it belongs to the second text of its document, and its token type is 1.
     pub marks: Option<&'a Path>,
-    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin; with [`Task::TokenLabel`], for each token; for
-    /// [`Task::Labels`] and [`Task::Number`] with `label_count` little-endian f32 a document.
+    /// For classifiers: a file with one little-endian u32 for each document that `marks` begin. With
+    /// [`Task::TokenLabel`]: one for each token. With [`Task::Labels`] and [`Task::Number`]: `label_count`
+    /// little-endian f32 for each document.
     pub labels: Option<&'a Path>,
     pub label_count: u64,
     /// With labels: the task of the model; [`Task::Automatic`]: [`Task::Label`].
     pub task: Task,
     /// Share of the tokens, at the end of the file, that is held out; none: 0.1.
     pub held_out: Option<f64>,
-    /// For plans with a preference: documents that `marks` begin are pairs, chosen and rejected ones in turn.
+    /// For plans with a preference: documents that `marks` begin are pairs, with chosen and rejected ones in
+    /// turn.
     pub pairs: bool,
     /// With pairs: the file that [`Trainer::write_reference`](crate::Trainer::write_reference) wrote.
     pub reference: Option<&'a Path>,

@@ -155,7 +155,8 @@ unsafe extern "C" fn run(user: *mut c_void, tasks: u32, task: Option<unsafe exte
     }
 }
 
-/// An open device. It is closed after the last trainer on it is dropped. CUDA work is asynchronous on the library's own stream.
+/// An open device. It is closed after the last trainer on it is dropped. On CUDA, work runs asynchronously on
+/// the library's own stream.
 pub struct Device {
     pub(crate) open: Arc<Open>,
 }

@@ -80,7 +80,8 @@ impl Model {
     }
 
     /// # Errors
-    /// [`Status::IO_ERROR`], [`Status::CORRUPT`], [`Status::UNSUPPORTED`] (architecture), [`Status::UNSUPPORTED_FIELD`], [`Status::BAD_ARGUMENT`].
+    /// [`Status::IO_ERROR`], [`Status::CORRUPT`], [`Status::UNSUPPORTED`] (architecture),
+    /// [`Status::UNSUPPORTED_FIELD`] and [`Status::BAD_ARGUMENT`].
     pub fn new(options: &ModelOptions) -> Result<Model> {
         let (source, weights, adapter) = (optional_path(options.source)?, optional_path(options.weights)?, optional_path(options.adapter)?);
         let targets = optional(options.adapter_targets)?;

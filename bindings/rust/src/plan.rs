@@ -32,7 +32,8 @@ pub struct PlanOptions<'a> {
     pub global_batch: u64,
     /// Tokens of a sample; 0: the model's positions, at most 1024.
     pub sequence: u64,
-    /// `"cpu"`, a profile's name such as `"rtx4090"`, or a device's [`DeviceInfo::profile`](crate::DeviceInfo); none: `"cpu"`.
+    /// `"cpu"`, the name of a profile such as `"rtx4090"`, or a device's
+    /// [`DeviceInfo::profile`](crate::DeviceInfo); none: `"cpu"`.
     pub device: Option<&'a str>,
     /// Bytes that are free on the device now; 0: unknown, see `memory_bytes`.
     pub device_memory: u64,

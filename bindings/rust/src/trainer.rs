@@ -408,12 +408,12 @@ impl Trainer {
         Ok(out)
     }
 
-    /// Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for
+    /// Goes once over a dataset of pairs and writes the log-probabilities of its targets into a file, for
     /// [`DatasetOptions::reference`](crate::DatasetOptions::reference).
     ///
     /// # Errors
-    /// [`Status::BAD_STATE`] (a plan without a preference, a dataset without pairs), [`Status::IO_ERROR`], [`Status::NON_FINITE`],
-    /// [`Status::CANCELLED`]; then no file has been replaced.
+    /// [`Status::BAD_STATE`] (a plan without a preference, a dataset without pairs), [`Status::IO_ERROR`],
+    /// [`Status::NON_FINITE`], [`Status::CANCELLED`]. After an error no file has been replaced.
     pub fn write_reference(&mut self, dataset: &mut Dataset, path: impl AsRef<Path>) -> Result<()> {
         let path = path_to_c(path.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_write_reference(trainer, dataset.pointer.as_ptr(), path.as_ptr(), error) })
@@ -422,7 +422,8 @@ impl Trainer {
     /// Changes the budget from the next step on, with the same bits.
     ///
     /// # Errors
-    /// [`Status::OVER_BUDGET`]; [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`]: the trainer is then unchanged.
+    /// [`Status::OVER_BUDGET`], [`Status::OUT_OF_MEMORY`], [`Status::BAD_STATE`]. After an error the trainer
+    /// is unchanged.
     pub fn replan(&mut self, memory_bytes: u64) -> Result<Plan> {
         let mut out = ptr::null_mut();
         self.call(|trainer, error| unsafe { abi::stw_trainer_replan(trainer, memory_bytes, &mut out, error) })?;
@@ -514,7 +515,8 @@ impl Trainer {
     }
 
     /// # Errors
-    /// [`Status::CORRUPT`]; [`Status::BAD_STATE`] naming the field that does not match; the trainer is then unchanged.
+    /// [`Status::CORRUPT`]; [`Status::BAD_STATE`], which names the field that does not match. After an error
+    /// the trainer is unchanged.
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path_to_c(path.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_restore(trainer, path.as_ptr(), error) })

@@ -48,8 +48,8 @@ impl Drop for Shared {
     }
 }
 
-/// For the options of plans, datasets and trainers, and for methods whose names end in `_watched`, which use it one after the other. Its clones are
-/// the same watch.
+/// Cancels long calls and reports their progress, one call at a time. Put it into the options of plans,
+/// datasets and trainers, or pass it to methods whose names end in `_watched`. Clones are the same watch.
 #[derive(Clone)]
 pub struct Watch(Arc<Shared>);
 

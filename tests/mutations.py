@@ -34,7 +34,7 @@ MUTATIONS = [
     ("a sample's label at its first token", "src/data/batch.cpp", [(": i + 1 == end;", ": i == 0;")], API_TESTS, "Classifier.LabelsOfSamples*"),
     ("labels of tokens shifted as a language model's", "src/data/batch.h", [("labels_.data && !are_of_tokens_ ? 1", "labels_.data ? 1")], API_TESTS, "TokenLabels.OfABatch*"),
     ("a token's label one token late", "src/data/dataset.cpp",
-     [("read_around(range, start, static_cast<uint64_t>(own),", "read_around(range, start + 1, static_cast<uint64_t>(own),")], SOURCE_TESTS, "TokenLabels.Evaluation*"),
+     [("read_around(range, start, static_cast<uint64_t>(in_window),", "read_around(range, start + 1, static_cast<uint64_t>(in_window),")], SOURCE_TESTS, "TokenLabels.Evaluation*"),
     ("a document's label one document late", "src/data/dataset.cpp", [("put = put_label(document++, at_first", "put = put_label(++document, at_first")],
      SOURCE_TESTS, "Labels.StandAtTheEndOfTheirDocuments"),
     ("a sum over labels in place of their mean", "kernels/cpu/loss/value_loss.cpp", [("sum / (float)args.count * weight", "sum * weight")],

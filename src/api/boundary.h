@@ -119,7 +119,7 @@ inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
 
 // The caller's value, if set: a value other than zero, or any value whose bit is in the mask.
 template <class T>
-std::optional<T> said(uint32_t mask, uint32_t bit, T value) {
+std::optional<T> value_if_set(uint32_t mask, uint32_t bit, T value) {
   return (mask & bit) != 0 || value != T{} ? std::optional<T>(value) : std::nullopt;
 }
 
@@ -161,7 +161,7 @@ inline uint32_t precision_of(Precision p) {
 }
 
 // The mask allows a seed of 0.
-inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) { return said(mask, bit, seed).value_or(1337); }
+inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) { return value_if_set(mask, bit, seed).value_or(1337); }
 
 inline Watch* watch_of(stw_watch* watch) { return watch ? &watch->watch : nullptr; }
 

@@ -23,7 +23,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.pairs > 1) return api::fail(error, Code::bad_argument, "dataset: pairs must be 0 or 1");
     if (o.reference && !*o.reference) return api::fail(error, Code::bad_argument, "dataset: reference is empty");
     DatasetOptions d;
-    if (const auto end = api::said(o.set_mask, STW_SET_DOCUMENT_END, o.document_end)) d.document_end = static_cast<int64_t>(std::min<uint64_t>(*end, INT32_MAX));
+    if (const auto end = api::value_if_set(o.set_mask, STW_SET_DOCUMENT_END, o.document_end)) d.document_end = static_cast<int64_t>(std::min<uint64_t>(*end, INT32_MAX));
     if (o.marks && !*o.marks) return api::fail(error, Code::bad_argument, "dataset: marks is empty");
     if (o.marks) d.marks_path = o.marks;
     if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
@@ -42,7 +42,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.token_kinds) d.masking.kinds.assign(o.token_kinds, o.token_kinds + o.vocabulary);
     d.masking.whole_words = o.mask_whole_words != 0;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
-    if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
+    if (const auto share = api::value_if_set(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
     if (o.in_order > 1) return api::fail(error, Code::bad_argument, "dataset: in_order must be 0 or 1");
     d.in_order = o.in_order != 0;
     d.sequence = static_cast<int64_t>(o.sequence);

@@ -59,7 +59,7 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     if (o.source && source.source.empty()) return api::fail(error, Code::bad_argument, "model: source is empty");
     if (o.weights) source.weights = o.weights;
     source.seed = api::seed_or_default(o.set_mask, STW_SET_MODEL_SEED, o.seed);
-    if (const auto rate = api::said(o.set_mask, STW_SET_DROPOUT, o.dropout)) source.dropout = *rate;
+    if (const auto rate = api::value_if_set(o.set_mask, STW_SET_DROPOUT, o.dropout)) source.dropout = *rate;
     if (o.adapter) source.adapter = o.adapter;
     if (o.adapter && source.adapter.empty()) return api::fail(error, Code::bad_argument, "model: adapter is empty");
     auto adapters = adapters_of(o);

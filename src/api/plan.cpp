@@ -37,10 +37,10 @@ Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& group
       return Error{Code::bad_argument, "group \"" + std::string(g.pattern) + "\": frozen must be 0 or 1"};
     ParameterGroup group;
     group.pattern = g.pattern;
-    if (const auto frozen = api::said(g.set_mask, STW_SET_GROUP_FROZEN, g.frozen)) group.frozen = *frozen != 0;
-    group.rate = api::said(g.set_mask, STW_SET_GROUP_RATE, g.learning_rate);
-    group.decay = api::said(g.set_mask, STW_SET_GROUP_DECAY, g.weight_decay);
-    if (const auto bits = api::said(g.set_mask, STW_SET_GROUP_STATES, g.state_bits)) group.state_bits = static_cast<int>(*bits);
+    if (const auto frozen = api::value_if_set(g.set_mask, STW_SET_GROUP_FROZEN, g.frozen)) group.frozen = *frozen != 0;
+    group.rate = api::value_if_set(g.set_mask, STW_SET_GROUP_RATE, g.learning_rate);
+    group.decay = api::value_if_set(g.set_mask, STW_SET_GROUP_DECAY, g.weight_decay);
+    if (const auto bits = api::value_if_set(g.set_mask, STW_SET_GROUP_STATES, g.state_bits)) group.state_bits = static_cast<int>(*bits);
     groups.push_back(std::move(group));
   }
   return ok();
@@ -74,7 +74,7 @@ Status read_device(const stw_plan_options& o, Request& r) {
   const DeviceProfile* const profile = find_device(r.device);
   if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
   r.device_probed = r.device_memory > 0;
-  r.reserve_bytes = api::said(o.set_mask, STW_SET_RESERVE, o.reserve_bytes);
+  r.reserve_bytes = api::value_if_set(o.set_mask, STW_SET_RESERVE, o.reserve_bytes);
   r.host_bytes = std::min(o.host_bytes, size_limit);
   return ok();
 }

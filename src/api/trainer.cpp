@@ -58,7 +58,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   // The header has floats, the update computes in double. A caller who writes 0.999f means 0.999; the float
   // itself would miss 1 - 0.999 by 1.3e-5.
   const auto given = [&](uint32_t bit, float value) {
-    const std::optional<float> number = api::said(o.set_mask, bit, value);
+    const std::optional<float> number = api::value_if_set(o.set_mask, bit, value);
     return number ? std::optional<double>(as_written(*number)) : std::nullopt;
   };
   const std::optional<double> beta1 = given(STW_SET_BETA1, o.beta1), beta2 = given(STW_SET_BETA2, o.beta2), momentum = given(STW_SET_MOMENTUM, o.momentum);
@@ -121,7 +121,7 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
                                     ScheduleKind::warmup_stable_decay, ScheduleKind::inverse_root};
   s.kind = kinds[o.schedule];
   s.rate = o.learning_rate == 0 ? optimizer_row(trainer.plan().numerics.optimizer).defaults.learning_rate : o.learning_rate;
-  s.min_rate = api::said(o.set_mask, STW_SET_MIN_RATE, o.min_rate).value_or(s.kind == ScheduleKind::inverse_root ? 0 : s.rate / 10);
+  s.min_rate = api::value_if_set(o.set_mask, STW_SET_MIN_RATE, o.min_rate).value_or(s.kind == ScheduleKind::inverse_root ? 0 : s.rate / 10);
   if (o.base_batch > 0)
     for (double* rate : {&s.rate, &s.min_rate}) *rate = scaled_rate(*rate, o.base_batch, trainer.global_batch());
   s.total = o.total ? o.total : o.until;
@@ -333,7 +333,7 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
     const auto source = samples_of(*read, t.sequence());
     std::vector<float> all(samples * tokens);   // `out` is written completely or not at all
     auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
-      read->put_beside(losses, all.data() + sample * tokens);
+      read->put_log_probabilities(losses, all.data() + sample * tokens);
       return ok();
     });
     STW_API_TRY(status);

@@ -42,7 +42,7 @@ stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options, s
         const FloatMode mode;   // restores the mode after the callback
         return notify(user, &info) == 0;
       };
-    const uint32_t interval = api::said(o.set_mask, STW_SET_INTERVAL, o.interval_milliseconds).value_or(default_interval);
+    const uint32_t interval = api::value_if_set(o.set_mask, STW_SET_INTERVAL, o.interval_milliseconds).value_or(default_interval);
     *out = new stw_watch(std::move(notify), std::chrono::milliseconds(interval));
     return STW_OK;
   });

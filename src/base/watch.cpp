@@ -10,7 +10,7 @@ WorkState Watch::state() const {
 }
 
 void Watch::begin(const WorkState& state) {
-  if (notify_) told_ = Clock::now();   // the first notification comes after an interval
+  if (notify_) notified_ = Clock::now();   // the first notification comes after an interval
   std::lock_guard lock(mutex_);
   state_ = state;
 }
@@ -22,8 +22,8 @@ bool Watch::set(const WorkState& state) {
   }
   if (!notify_) return true;
   const Clock::time_point now = Clock::now();
-  if (now - told_ < interval_) return true;
-  told_ = now;
+  if (now - notified_ < interval_) return true;
+  notified_ = now;
   const Unsupervised callback;
   return notify_(state);
 }
@@ -57,7 +57,7 @@ void LongCall::leave() {
   throw Cancelled{message_};
 }
 
-void LongCall::tell() {
+void LongCall::notify() {
   state_.share = state_.total > 0 ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total)) : 0;
   // After commit() the host cannot stop the call.
   if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();
@@ -67,14 +67,14 @@ void LongCall::look(uint64_t more) {
   state_.done += more;
   if (more > 0) within_ = 0;
   // Without counted work only the clock decides whether to notify. It is read every 64th time.
-  constexpr uint32_t looks_of_a_look = 64;
-  if (watch_ && (more > 0 || ++looks_ % looks_of_a_look == 0)) tell();
+  constexpr uint32_t looks_per_notification = 64;
+  if (watch_ && (more > 0 || ++looks_ % looks_per_notification == 0)) notify();
   if (stops()) leave();
 }
 
 void LongCall::within(double share) {
   within_ = share;
-  if (watch_) tell();
+  if (watch_) notify();
   if (stops()) leave();
 }
 

@@ -53,7 +53,7 @@ class Watch {
   CancelFlag flag_;
   mutable std::mutex mutex_;
   WorkState state_;
-  Clock::time_point told_{};
+  Clock::time_point notified_{};
 };
 
 // Treatment of a cancel that came before the call: it stops this call, or waits for the next one. Calls that
@@ -75,7 +75,7 @@ class LongCall final : public Supervisor {
   [[noreturn]] void leave() override;
 
  private:
-  void tell();
+  void notify();
   struct Asked {   // a flag, and the number of its cancels that are not for this call
     CancelFlag* flag;
     uint32_t before;

@@ -26,8 +26,8 @@ inline Status load_functions(const LibrarySearch& search, const LibrarySymbols& 
   for (const std::string& name : search.names) {
     library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library) break;
-    const char* const said = dlerror();
-    if (why.empty()) why = said ? said : name;
+    const char* const reason = dlerror();
+    if (why.empty()) why = reason ? reason : name;
   }
   if (!library) return missing(why);
   for (const auto& [symbol, function] : functions) {

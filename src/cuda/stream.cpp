@@ -207,18 +207,18 @@ Status CudaStream::record_ops(const Execution& execution, const Program& program
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   for (const Stage& stage : stages_of(program)) {
-    std::vector<cudaStream_t> beside;
+    std::vector<cudaStream_t> copies;
     // Copies in one direction run one after the other.
     for (const OpKind kind : {OpKind::fetch, OpKind::store}) {
       cudaStream_t const stream = kind == OpKind::fetch ? fetches_ : stores_;
       if (std::none_of(&list[stage.first], &list[stage.first] + (stage.ops - stage.first), [&](const Instruction& i) { return i.kind == kind; })) continue;
       STW_TRY(order(recorder_, stream));
-      beside.push_back(stream);
+      copies.push_back(stream);
       for (size_t k = stage.first; k < stage.ops; ++k)
         if (list[k].kind == kind) STW_TRY(record_one(execution, program, list[k], stream));
     }
     STW_TRY(record_ops(execution, program, stage));
-    for (cudaStream_t side : beside) STW_TRY(order(side, recorder_));
+    for (cudaStream_t side : copies) STW_TRY(order(side, recorder_));
   }
   return ok();
 }
@@ -247,13 +247,13 @@ bool CudaStream::choose_waiting() {
   return products || attention;
 }
 
-void CudaStream::tell_declined() {
+void CudaStream::log_declined() {
   constexpr int32_t warning = 2;
-  const auto tell = [&](const std::vector<std::string>& kinds) {
+  const auto log_all = [&](const std::vector<std::string>& kinds) {
     for (const std::string& kind : kinds) device_.log(warning, "cuda", kind.c_str());
   };
-  if (matmul_) tell(matmul_->take_declined());
-  if (attention_) tell(attention_->take_declined());
+  if (matmul_) log_all(matmul_->take_declined());
+  if (attention_) log_all(attention_->take_declined());
 }
 
 Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
@@ -295,7 +295,7 @@ Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Pr
     STW_TRY(chosen);
     graph = capture_once(execution, program, timed);
   }
-  tell_declined();
+  log_declined();
   if (!graph) return graph.error();
   cudaGraphExec_t executable = nullptr;
   STW_CUDA_TRY("the graph of program " + program.name, cudaGraphInstantiate(&executable, graph->get(), 0));

@@ -45,7 +45,7 @@ class CudaStream : public Stream {
   // Choices of algorithms by NVIDIA's libraries: see Matmul.
   void defer_choices(bool is_recording);
   bool choose_waiting();
-  void tell_declined();
+  void log_declined();
   // Keeps the first error of a copy that is not waited for. The next run or wait returns it, on any thread.
   void keep(Status copied);
   Status take_kept();

@@ -209,7 +209,7 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
   return batch;
 }
 
-void Batch::put_beside(const float* losses, float* out) const {
+void Batch::put_log_probabilities(const float* losses, float* out) const {
   for (int64_t i = 0; i < tokens_.tokens; ++i) out[i] = i < shift() ? 0 : 0 - losses[i - shift()];
 }
 

@@ -42,7 +42,7 @@ class Batch {
   void copy(int64_t sample, int64_t sequence, const SampleRows& rows) const;
   // Writes a sample's losses as log-probabilities. `losses` has the order of copy()'s targets, `out` that of
   // the host's targets or labels.
-  void put_beside(const float* losses, float* out) const;
+  void put_log_probabilities(const float* losses, float* out) const;
 
  private:
   int64_t length(int64_t sample) const { return lengths_.data ? lengths_.at(sample) : tokens_.tokens; }

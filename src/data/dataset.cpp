@@ -144,8 +144,8 @@ Status Dataset::open_marks(const DatasetOptions& options) {
 // A cut pair would be another pair.
 Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
   for (const Window& window : range.windows)
-    if (const int64_t own = own_tokens(range, window.first); has_pairs_ && own > sequence + 1)
-      return Error{Code::corrupt, path + ": the pair that begins with token " + std::to_string(range.first + window.first) + " has " + std::to_string(own) +
+    if (const int64_t in_window = window_tokens(range, window.first); has_pairs_ && in_window > sequence + 1)
+      return Error{Code::corrupt, path + ": the pair that begins with token " + std::to_string(range.first + window.first) + " has " + std::to_string(in_window) +
                                       " tokens, expected at most " + std::to_string(sequence + 1) + ", which fit a sample with the last one's target"};
   return ok();
 }
@@ -153,7 +153,7 @@ Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t
 Dataset::Extent Dataset::window(Part part, uint64_t index) const {
   const Range& range = part_of(part);
   const uint64_t first = range.windows[static_cast<size_t>(index)].first;
-  return {first, static_cast<uint64_t>(own_tokens(range, first))};
+  return {first, static_cast<uint64_t>(window_tokens(range, first))};
 }
 
 Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
@@ -322,11 +322,11 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
 
 // Marked tokens of the window may be hidden.
 Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
-  const int64_t own = own_tokens(range, start);
+  const int64_t in_window = window_tokens(range, start);
   return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
     if (rows.positions) rows.positions[i] = position;
     if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
-    rows.targets[i] = i < own && mark & mark_target ? rows.tokens[i] : kernels::ignored_target;
+    rows.targets[i] = i < in_window && mark & mark_target ? rows.tokens[i] : kernels::ignored_target;
   });
 }
 
@@ -389,7 +389,7 @@ Status Dataset::for_marks(const Range& range, uint64_t start, int64_t count, con
   });
 }
 
-int64_t Dataset::own_tokens(const Range& range, uint64_t start) {
+int64_t Dataset::window_tokens(const Range& range, uint64_t start) {
   const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start, [](uint64_t at, const Window& w) { return at < w.first; });
   return static_cast<int64_t>((next == range.windows.end() ? range.count : next->first) - start);
 }
@@ -398,7 +398,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   const auto window = std::lower_bound(range.windows.begin(), range.windows.end(), start, [](const Window& w, uint64_t at) { return w.first < at; });
   if (window == range.windows.end() || window->first != start)
     return Error{Code::bad_argument, marks_->path() + ": expected the first token of a sample's first document, found " + std::to_string(start)};
-  const int64_t own = std::min(own_tokens(range, start), sequence);
+  const int64_t in_window = std::min(window_tokens(range, start), sequence);
   const bool at_first = rows.label_place == LabelPlace::first_token;
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int64_t begin = 0;   // of the current document
@@ -406,7 +406,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
   Status put = ok();
   STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (put && i > 0 && i < own && mark & mark_begin && document < end) {
+    if (put && i > 0 && i < in_window && mark & mark_begin && document < end) {
       put = put_label(document++, at_first ? begin : i - 1, rows);
       begin = i;
     }
@@ -415,14 +415,14 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   }));
   STW_TRY(put);
   if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
-  return put_label(document, at_first ? begin : own - 1, rows);
+  return put_label(document, at_first ? begin : in_window - 1, rows);
 }
 
 Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
-  const int64_t own = std::min(own_tokens(range, start), sequence);
+  const int64_t in_window = std::min(window_tokens(range, start), sequence);
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int32_t* out = rows.targets;
-  STW_TRY(read_around(range, start, static_cast<uint64_t>(own), [&](uint64_t first, uint64_t now) {
+  STW_TRY(read_around(range, start, static_cast<uint64_t>(in_window), [&](uint64_t first, uint64_t now) {
     return in_chunks<uint32_t>(*token_labels_, first, now, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
       for (const uint32_t label : chunk) {
         if (label >= static_cast<uint64_t>(label_count_) && label != no_label) return corrupt(token_labels_->path(), "it has changed since it was opened");
@@ -438,10 +438,10 @@ Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t s
 }
 
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
-  const int64_t own = own_tokens(range, start);
+  const int64_t in_window = window_tokens(range, start);
   return for_marks(range, start, sequence + 1, [&](int64_t i, uint8_t mark, int32_t position) {
     if (positions && i < sequence) positions[i] = position;
-    if (i > 0 && (mark & mark_begin || i >= own || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
+    if (i > 0 && (mark & mark_begin || i >= in_window || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
   });
 }
 

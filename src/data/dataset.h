@@ -159,7 +159,7 @@ class Dataset {
   // token of a document, or `start`.
   template <class Use>
   Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
-  static int64_t own_tokens(const Range& range, uint64_t start);   // tokens from `start` to the next window
+  static int64_t window_tokens(const Range& range, uint64_t start);   // tokens from `start` to the next window
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
   Status open_masking(const Masking& masking);
   // Hides tokens of a sample. Only tokens whose target is the token itself, not an ignored one, may be

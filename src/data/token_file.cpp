@@ -195,8 +195,8 @@ Status TokenFile::find_array(TokenFormat asked) {
   return ok();
 }
 
-Status TokenFile::check_type(int64_t vocabulary, bool is_said) const {
-  if (has_header_ || is_said || format_ == TokenFormat::bytes) return ok();
+Status TokenFile::check_type(int64_t vocabulary, bool is_given) const {
+  if (has_header_ || is_given || format_ == TokenFormat::bytes) return ok();
   std::vector<unsigned char> sample(std::min(file_.size(), sample_bytes));
   STW_TRY(file_.read(0, sample.data(), sample.size()));
   const uint64_t width = token_bytes(format_);
@@ -212,7 +212,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, i
   const TokenFormat asked = format;
   const bool is_automatic = format == TokenFormat::automatic;
   if (is_automatic) format = path.ends_with(".bin") || path.ends_with(".npy") ? TokenFormat::ids : TokenFormat::bytes;
-  const bool is_said = format != TokenFormat::ids;
+  const bool is_given = format != TokenFormat::ids;
   if (format == TokenFormat::ids) format = vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
   STW_ASSIGN(file, File::open(path));
   if (file.size() == 0) return corrupt(path, "expected tokens, found an empty file");
@@ -222,7 +222,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, i
     STW_TRY(source.find_array(asked));
   }
   const uint64_t width = token_bytes(source.format_), bytes = source.file_.size() - source.begin_;
-  STW_TRY(source.check_type(vocabulary, is_said));
+  STW_TRY(source.check_type(vocabulary, is_given));
   if (bytes % width != 0)
     return corrupt(path, "expected a multiple of " + std::to_string(width) + " bytes (" + type_name(source.format_) + " tokens), found " + std::to_string(bytes));
   source.count_ = bytes / width;

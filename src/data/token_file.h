@@ -37,7 +37,7 @@ class TokenFile {
   template <class Token>
   Status read_as(uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) const;
   Status find_array(TokenFormat asked);
-  Status check_type(int64_t vocabulary, bool is_said) const;
+  Status check_type(int64_t vocabulary, bool is_given) const;
 
   File file_;
   TokenFormat format_;    // neither automatic nor ids once the file is open

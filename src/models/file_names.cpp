@@ -7,14 +7,14 @@ namespace stw {
 namespace {
 // Prefixes of the names of a language model inside a larger model: in files, by itself ("model."), and in
 // transformers' memory. Source: transformers, modeling_gemma3.py, conversion_mapping.py.
-constexpr std::string_view in_files = "language_model.", own = "model.", in_memory = "model.language_model.";
+constexpr std::string_view in_files = "language_model.", alone = "model.", in_memory = "model.language_model.";
 }  // namespace
 
 std::vector<std::string> names_in_files(const ModelConfig& config, std::string_view name) {
   std::vector<std::string> names;
   if (config.is_part) {
     names.push_back(std::string(in_files).append(name));
-    if (name.starts_with(own)) names.push_back(std::string(in_memory).append(name.substr(own.size())));
+    if (name.starts_with(alone)) names.push_back(std::string(in_memory).append(name.substr(alone.size())));
   }
   names.emplace_back(name);
   if (std::string other = other_name_in_head(config, name); !other.empty()) names.push_back(std::move(other));
@@ -28,11 +28,11 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
 }
 
 std::string name_for_adapters(const ModelConfig& config, const std::string& name) {
-  return config.is_part && name.starts_with(own) ? std::string(in_memory).append(name.substr(own.size())) : name;
+  return config.is_part && name.starts_with(alone) ? std::string(in_memory).append(name.substr(alone.size())) : name;
 }
 
-std::string own_name(std::string_view name) {
-  if (name.starts_with(in_memory)) return std::string(own).append(name.substr(in_memory.size()));
+std::string name_in_model(std::string_view name) {
+  if (name.starts_with(in_memory)) return std::string(alone).append(name.substr(in_memory.size()));
   return std::string(name.starts_with(in_files) ? name.substr(in_files.size()) : name);
 }
 

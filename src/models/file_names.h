@@ -15,6 +15,6 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
 std::string name_for_adapters(const ModelConfig& config, const std::string& name);
 // The own name of a parameter or module whose name in a file is one of the above, but for those without a
 // prefix.
-std::string own_name(std::string_view name_in_file);
+std::string name_in_model(std::string_view name_in_file);
 
 }  // namespace stw

@@ -23,8 +23,8 @@ constexpr int64_t largest_size = int64_t{1} << 31;
 
 // The config.json of the language model inside a model for images and text, as transformers would write it
 // alone. It takes over the outer config's keys that concern text.
-Result<Json> language_part(const Json& whole, const Architecture& architecture) {
-  STW_ASSIGN(text, get_object(whole, "text_config"));
+Result<Json> language_part(const Json& outer, const Architecture& architecture) {
+  STW_ASSIGN(text, get_object(outer, "text_config"));
   Json part = *text;
   STW_ASSIGN(type, get_string(part, "model_type", architecture.model_type));
   if (type != architecture.model_type)
@@ -32,12 +32,12 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
   part.set("model_type", architecture.model_type);
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "id2label", "label2id", "problem_type",
                           "transformers_version"})
-    if (const Json* said = find_present(whole, key); said && !find_present(part, key)) part.set(key, *said);
-  const std::string of_whole = class_of(whole);
-  const size_t purpose = of_whole.find("For");
-  const bool is_for_texts = purpose != of_whole.npos && !of_whole.ends_with("ForConditionalGeneration");
+    if (const Json* given = find_present(outer, key); given && !find_present(part, key)) part.set(key, *given);
+  const std::string outer_class = class_of(outer);
+  const size_t purpose = outer_class.find("For");
+  const bool is_for_texts = purpose != outer_class.npos && !outer_class.ends_with("ForConditionalGeneration");
   Json classes = Json::array();
-  classes.push(is_for_texts ? architecture.class_name + of_whole.substr(purpose) : architecture.part_class);
+  classes.push(is_for_texts ? architecture.class_name + outer_class.substr(purpose) : architecture.part_class);
   part.set("architectures", std::move(classes));
   return part;
 }
@@ -145,7 +145,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
   if (!type) return with_origin(std::move(type.error()));
   bool is_part = false;
   for (const Architecture& a : architectures()) {
-    if (!a.whole_model_type || *type != a.whole_model_type) continue;
+    if (!a.outer_model_type || *type != a.outer_model_type) continue;
     auto part = language_part(*json, a);
     if (!part) return with_origin(std::move(part.error()));
     *json = std::move(*part);
@@ -154,13 +154,13 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
   }
   std::string known;
   for (const Architecture& a : architectures()) {
-    for (const char* name : {a.whole_model_type, a.model_type})
+    for (const char* name : {a.outer_model_type, a.model_type})
       if (name) known += std::string(known.empty() ? "" : ", ") + name;
     if (*type != a.model_type) continue;
     const auto causal = get_bool(*json, "is_causal", true);
     if (!causal) return with_origin(causal.error());
-    const Json* const said = json->find("is_causal");   // transformers treats null as false
-    if (!a.is_encoder && (!*causal || (said && said->is_null()))) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*said, 0) + " is not supported"};
+    const Json* const given = json->find("is_causal");   // transformers treats null as false
+    if (!a.is_encoder && (!*causal || (given && given->is_null()))) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*given, 0) + " is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));

@@ -35,7 +35,7 @@ struct ModelConfig {
   bool tied = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
   bool joined_matrices = false;    // queries, keys and values are one parameter, and so are gate and up
-  bool norms_behind = false;   // both halves of a block also have a norm after them, before the residual sum
+  bool norms_after = false;   // both halves of a block also have a norm after them, before the residual sum
   float norm_weight_offset = 0;    // 0 or 1; added to the weights of norms
   Gate gate = Gate::silu;
   float embedding_scale = 1;
@@ -100,7 +100,7 @@ struct Architecture {
   std::span<const DropoutRate> dropouts;
   // The larger model that has this one as its "text_config", if there is one: its model_type, and
   // transformers' class of the text part alone; null: none.
-  const char *whole_model_type = nullptr, *part_class = nullptr;
+  const char *outer_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;   // attends to all tokens of a text, and therefore does not generate
   // Names in a classifier's head; random if the model had no labels.
   std::span<const char* const> head_parameters = decoder_head;

@@ -11,9 +11,9 @@ namespace {
 // For models with one kind of layer, the outer config's count takes precedence over that in the rope
 // parameters. Source: transformers, modeling_rope_utils.py.
 Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
-  STW_ASSIGN(within, get_int(parameters, "original_max_position_embeddings", positions.now));
-  if (!positions.counts_beside) return within;
-  return get_int(config, "original_max_position_embeddings", positions.original.value_or(within));
+  STW_ASSIGN(inner, get_int(parameters, "original_max_position_embeddings", positions.now));
+  if (!positions.outer_count_first) return inner;
+  return get_int(config, "original_max_position_embeddings", positions.original.value_or(inner));
 }
 
 Status parse_llama3(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
@@ -46,8 +46,8 @@ Result<std::vector<double>> parse_factors(const Json& parameters, const char* ke
 Status parse_longrope(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
   STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
   if (original < 2) return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
-  STW_ASSIGN(short_factors, parse_factors(parameters, "short_factor", r.turned / 2));
-  STW_ASSIGN(long_factors, parse_factors(parameters, "long_factor", r.turned / 2));
+  STW_ASSIGN(short_factors, parse_factors(parameters, "short_factor", r.rotary_dim / 2));
+  STW_ASSIGN(long_factors, parse_factors(parameters, "long_factor", r.rotary_dim / 2));
   STW_ASSIGN(factor, get_double(parameters, "factor", static_cast<double>(positions.now) / static_cast<double>(original)));
   const double usual = factor <= 1 ? 1 : std::sqrt(1 + portable_log(factor) / portable_log(static_cast<double>(original)));
   STW_ASSIGN(scale, get_double(parameters, "attention_factor", usual));
@@ -73,11 +73,11 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   const Json nothing = Json::object(), &first = parameters ? *parameters : nothing;
   STW_ASSIGN(theta, get_double(first, "rope_theta", absent_theta));
   if (!is_positive_in_fp32(theta)) return Error{Code::unsupported_field, "rope_theta must be positive, and neither tiny nor huge in fp32"};
-  STW_ASSIGN(partial_beside, get_double(config, "partial_rotary_factor", 1.0));
-  STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", partial_beside));
+  STW_ASSIGN(outer_partial, get_double(config, "partial_rotary_factor", 1.0));
+  STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", outer_partial));
   r.theta = theta;
-  r.turned = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
-  if (r.turned < 2 || (r.turned % 2 != 0 && r.turned != head_dim))   // odd head widths are refused elsewhere
+  r.rotary_dim = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
+  if (r.rotary_dim < 2 || (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))   // odd head widths are refused elsewhere
     return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) + " turns no even part of heads of " + std::to_string(head_dim)};
   if (!parameters) return r;
   STW_ASSIGN(legacy, get_string(*parameters, "type", "default"));
@@ -102,15 +102,15 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta) {
   STW_ASSIGN(older, find_object(config, "rope_scaling"));
   STW_ASSIGN(newer, find_object(config, "rope_parameters"));
-  STW_ASSIGN(theta_beside, get_double(config, "rope_theta", absent_theta));
-  return parse_rotary_parameters(config, older ? older : newer, head_dim, positions, theta_beside);
+  STW_ASSIGN(outer_theta, get_double(config, "rope_theta", absent_theta));
+  return parse_rotary_parameters(config, older ? older : newer, head_dim, positions, outer_theta);
 }
 
 // Source: transformers, modeling_rope_utils.py.
 std::vector<float> rotary_frequencies(const RotaryConfig& r, int64_t sequence) {
   std::vector<float> f;
-  for (int i = 0; i < r.turned; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(r.turned);
+  for (int i = 0; i < r.rotary_dim; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(r.rotary_dim);
     const float power = static_cast<float>(portable_pow(r.theta, static_cast<double>(exponent)));
     float inverse = 1.0f / power;
     if (r.scaling == RotaryScaling::linear) inverse = static_cast<float>(inverse / r.factor);

@@ -13,7 +13,7 @@ enum class RotaryScaling : uint8_t { none, linear, llama3, longrope };
 
 struct RotaryConfig {
   double theta = 10000;
-  int turned = 0;                  // the first numbers of a head are rotated, as many as this; even
+  int rotary_dim = 0;              // the first numbers of a head are rotated, as many as this; even
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;
   double low_frequency_factor = 1, high_frequency_factor = 4;   // llama3
@@ -27,7 +27,7 @@ struct RotaryConfig {
 struct PositionCounts {
   int64_t now;                                // of the model
   std::optional<int64_t> original = {};       // of the family before angles were scaled, if known
-  bool counts_beside = true;   // the outer config's count takes precedence over that in the rope parameters
+  bool outer_count_first = true;   // the outer config's count takes precedence over that in the rope parameters
 };
 // Reads a whole config.json. Newer files hold everything in "rope_parameters", older ones have theta next to
 // "rope_scaling". Errors: corrupt, unsupported_field.

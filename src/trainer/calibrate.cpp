@@ -37,9 +37,9 @@ Result<DeviceProfile> Trainer::calibrate() {
     }
     // A rare interruption of a thread seldom falls into a given op, but it falls into every program. All ops
     // of the program share that time. A GPU's ops are timed on the device, without gaps between them.
-    const double whole = device_.is_cuda() ? sum : t.median_of_whole(rounds);
-    for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
-    step_seconds += static_cast<double>(t.count) * whole;
+    const double program_seconds = device_.is_cuda() ? sum : t.median_of_program(rounds);
+    for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= program_seconds / sum;
+    step_seconds += static_cast<double>(t.count) * program_seconds;
   }
   DeviceProfile profile = calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
   if (const uint64_t outside = device_.memory_outside(memory_.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);

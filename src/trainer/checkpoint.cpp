@@ -166,7 +166,7 @@ Status check_identity(const std::string& path, const Json& found, const Json& ex
 }
 
 // The contents of a checkpoint, except its tensors.
-struct Standing {
+struct SavedRun {
   Progress progress;
   CarriedState carried;
   uint64_t seed = 0;
@@ -174,7 +174,7 @@ struct Standing {
 
 // Refuses values that no run has. With them training would go on to NaN, or write a checkpoint that cannot be
 // read.
-Status check_standing(const std::string& path, const Standing& s, bool is_fp16) {
+Status check_saved_run(const std::string& path, const SavedRun& s, bool is_fp16) {
   const auto nonsense = [&](const std::string& what) { return corrupt(path, what); };
   const Progress& p = s.progress;
   const CarriedState& c = s.carried;
@@ -192,8 +192,8 @@ Status check_standing(const std::string& path, const Standing& s, bool is_fp16) 
   return ok();
 }
 
-Result<Standing> read_standing(const std::string& path, const Json& fields, uint64_t global_batch, bool is_fp16) {
-  Standing s;
+Result<SavedRun> read_saved_run(const std::string& path, const Json& fields, uint64_t global_batch, bool is_fp16) {
+  SavedRun s;
   Progress& p = s.progress;
   for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
     STW_ASSIGN(value, get_uint(fields, key));
@@ -206,7 +206,7 @@ Result<Standing> read_standing(const std::string& path, const Json& fields, uint
   STW_ASSIGN(seed, get_uint(fields, "seed"));
   STW_ASSIGN(carried_fields, get_object(fields, "carried"));
   STW_TRY(read_carried(*carried_fields, s.carried));
-  STW_TRY(check_standing(path, s, is_fp16));
+  STW_TRY(check_saved_run(path, s, is_fp16));
   p.samples = samples;
   p.loss = loss;
   p.evaluation_loss = evaluation;
@@ -306,9 +306,9 @@ Status Trainer::read_checkpoint(const std::string& path) {
   if (lost_arena_) STW_TRY(take_again());
   STW_ASSIGN(base, hash_of_base());
   STW_TRY(check_identity(path, *found, identity(*this, base)));
-  STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
+  STW_ASSIGN(saved, read_saved_run(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
   // Restore may be called from the callback of a run, whose phase continues.
-  standing.progress.phase = progress().phase;
+  saved.progress.phase = progress().phase;
   // From here on nothing can fail for a bad file: all is checked and allocated before the first byte changes.
   STW_ASSIGN(tensors, saved_tensors(reader, graph()));
   STW_TRY(reader.verify_all());
@@ -317,10 +317,10 @@ Status Trainer::read_checkpoint(const std::string& path) {
   as_created_ = false;
   STW_TRY(overwrite(tensors, execution_, *stream_));
   broken_ = false;
-  options_.seed = standing.seed;
-  carried_ = standing.carried;
+  options_.seed = saved.seed;
+  carried_ = saved.carried;
   std::lock_guard lock(progress_mutex_);
-  progress_ = standing.progress;
+  progress_ = saved.progress;
   return ok();
 }
 

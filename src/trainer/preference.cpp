@@ -87,8 +87,8 @@ Status Trainer::write_all_reference(const Dataset& dataset, const std::string& p
     // The windows together hold every token. The loss of token i stands at i - 1; a window's first token has
     // none.
     const auto write = [&](uint64_t window, const float* losses) -> Status {
-      const uint64_t own = dataset.window(part, window).count;
-      for (uint64_t i = 0; i < own; ++i) STW_TRY(writer.write(i == 0 ? 0 : 0 - losses[i - 1]));
+      const uint64_t in_window = dataset.window(part, window).count;
+      for (uint64_t i = 0; i < in_window; ++i) STW_TRY(writer.write(i == 0 ? 0 : 0 - losses[i - 1]));
       return ok();
     };
     STW_TRY(each_log_probability(source, windows, write));

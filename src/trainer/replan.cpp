@@ -116,7 +116,7 @@ Status Trainer::grow(uint64_t bytes, uint64_t kept) {
   if (!shortage) return ok();
   // Zeros, as on creation.
   if (std::byte* const arena = memory_.arena(); arena && arena != before) stream_->zero(arena + kept, memory_.arena_bytes() - kept);
-  return memory_.told(*shortage);
+  return memory_.shortage_error(*shortage);
 }
 
 // The arena may have moved, or be lost.

@@ -32,8 +32,8 @@ double TimedProgram::median_of(size_t instruction, size_t rounds) const {
   return median(std::move(sample));
 }
 
-double TimedProgram::median_of_whole(size_t rounds) const {
-  return median({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(rounds)});
+double TimedProgram::median_of_program(size_t rounds) const {
+  return median({program_seconds.begin(), program_seconds.begin() + static_cast<std::ptrdiff_t>(rounds)});
 }
 
 std::vector<TimedProgram> Trainer::programs_of_step() const {
@@ -79,7 +79,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = seconds_now();
         STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));
-        t.whole[at] = static_cast<float>(seconds_now() - start);
+        t.program_seconds[at] = static_cast<float>(seconds_now() - start);
       }
       rounds = round;
       STW_TRY(pull_state());

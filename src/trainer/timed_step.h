@@ -15,11 +15,11 @@ struct TimedProgram {
   const Program* program;
   uint64_t count;               // 0: timed in addition to the step
   std::vector<float> seconds;   // (rounds, instructions)
-  std::vector<float> whole;     // (rounds)
-  TimedProgram(const Program& p, uint64_t n) : program(&p), count(n), seconds(most_rounds * p.instructions.size()), whole(most_rounds) {}
+  std::vector<float> program_seconds;   // (rounds)
+  TimedProgram(const Program& p, uint64_t n) : program(&p), count(n), seconds(most_rounds * p.instructions.size()), program_seconds(most_rounds) {}
   // The median over `rounds` rounds of one instruction, and of the whole program.
   double median_of(size_t instruction, size_t rounds) const;
-  double median_of_whole(size_t rounds) const;
+  double median_of_program(size_t rounds) const;
 };
 
 }  // namespace stw

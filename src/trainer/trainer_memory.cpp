@@ -134,7 +134,7 @@ std::optional<Shortage> TrainerMemory::grow(uint64_t bytes, uint64_t kept) {
   return Shortage{is_there, more, available};
 }
 
-Error TrainerMemory::told(const Shortage& s) const {
+Error TrainerMemory::shortage_error(const Shortage& s) const {
   return out_of_memory("the arena needs " + std::to_string(s.wanted) + " bytes more" + refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
                            (s.enough_free ? "" : holders()) + (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"), s.wanted, s.available);
 }

@@ -53,7 +53,7 @@ class TrainerMemory {
   // Grows the arena and keeps its first `kept` bytes. After a failure it has its old size, but may have moved
   // or be lost. Allocates nothing else, so that no exception comes between the move and its notice.
   std::optional<Shortage> grow(uint64_t bytes, uint64_t kept);
-  Error told(const Shortage& shortage) const;
+  Error shortage_error(const Shortage& shortage) const;
   // Gives back the excess of an arena of its own. If the device refuses, the arena keeps its size, or is
   // lost.
   void shrink(uint64_t bytes, uint64_t kept);

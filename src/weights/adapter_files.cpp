@@ -141,7 +141,7 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
     }
     const std::string_view low = low_suffix, high = high_suffix;
     if (!name.ends_with(low) && !name.ends_with(high)) return stray(folder, t.name);
-    targets.insert(own_name(name.substr(0, name.size() - low.size())));
+    targets.insert(name_in_model(name.substr(0, name.size() - low.size())));
     static_assert(std::string_view(low_suffix).size() == std::string_view(high_suffix).size());
   }
   if (targets.empty()) return corrupt(path, "there are no adapters");
@@ -168,17 +168,17 @@ std::string shortest_target(const std::string& module, const std::set<std::strin
 // The last parts of the names where they are unambiguous, else longer ones. Within a model for images and
 // text, other parts have modules of the same names; a regular expression then gives the part as well.
 Json target_modules(const Graph& graph, const ModelConfig& config) {
-  std::set<std::string> whole, last, others;
+  std::set<std::string> modules, last, others;
   for (const Tensor& t : graph.tensors)
-    if (t.adapter_of >= 0) whole.insert(module_name(graph.at(t.adapter_of)));
+    if (t.adapter_of >= 0) modules.insert(module_name(graph.at(t.adapter_of)));
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !whole.count(module_name(t))) others.insert(module_name(t));
-  for (const std::string& module : whole) last.insert(shortest_target(module, others));
+    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !modules.count(module_name(t))) others.insert(module_name(t));
+  for (const std::string& module : modules) last.insert(shortest_target(module, others));
   if (config.is_part) {
-    if (std::any_of(last.begin(), last.end(), [](const std::string& target) { return target.find('.') != target.npos; })) last = whole;
+    if (std::any_of(last.begin(), last.end(), [](const std::string& target) { return target.find('.') != target.npos; })) last = modules;
     std::string any;
-    for (const std::string& name : last) any += (any.empty() ? "" : "|") + (last == whole ? escaped(name_for_adapters(config, name)) : name);
-    return last == whole ? "(" + any + ")" : "(.*\\.)?language_model\\..*\\.(" + any + ")";
+    for (const std::string& name : last) any += (any.empty() ? "" : "|") + (last == modules ? escaped(name_for_adapters(config, name)) : name);
+    return last == modules ? "(" + any + ")" : "(.*\\.)?language_model\\..*\\.(" + any + ")";
   }
   Json list = Json::array();
   for (const std::string& name : last) list.push(name);

@@ -31,7 +31,7 @@ Result<std::vector<float>> read_all(const Model& model, const Tensor& t) {
   return values;
 }
 
-std::vector<float> turned(const std::vector<float>& from, int64_t rows, int64_t columns) {
+std::vector<float> transposed(const std::vector<float>& from, int64_t rows, int64_t columns) {
   std::vector<float> to(from.size());
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) to[static_cast<size_t>(j * rows + i)] = from[static_cast<size_t>(i * columns + j)];
@@ -50,7 +50,7 @@ Result<Addition> addition_to(const Model& model, int weight) {
   const int64_t inputs = a->shape[1];
   STW_ASSIGN(low, read_all(model, *a));
   STW_ASSIGN(high, read_all(model, *b));
-  low = turned(low, sum.rank, inputs);
+  low = transposed(low, sum.rank, inputs);
   const bool is_transposed = std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
     return op.attributes.transposed && std::find(op.inputs.begin(), op.inputs.end(), weight) != op.inputs.end();
   });

@@ -97,8 +97,8 @@ Result<WithBase> with_base(ModelSource source) {
   };
   if (source.source.empty() && source.config_json.empty()) {
     if (found.base.empty()) return nowhere("its adapter_config.json names no model (base_model_name_or_path)");
-    const std::string beside = source.adapter + "/" + found.base;
-    source.source = found.base[0] != '/' && is_directory(beside) ? beside : found.base;
+    const std::string relative = source.adapter + "/" + found.base;
+    source.source = found.base[0] != '/' && is_directory(relative) ? relative : found.base;
     if (!file_exists(source.source) && !is_directory(source.source)) return nowhere("its model, \"" + found.base + "\", is no folder here");
   }
   if (holds_adapters(source.source)) return nowhere("its model, " + source.source + ", is a folder of adapters too");
@@ -181,18 +181,18 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->config_.adapters = source.adapters;
   if (source.task) STW_TRY(check_task(*source.task, source.label_count, model->config_, origin));
   if (source.task && !has_labels(*source.task)) {
-    ModelConfig& own = model->config_;
-    model->has_new_head_ = *source.task != own.task;
+    ModelConfig& c = model->config_;
+    model->has_new_head_ = *source.task != c.task;
     // Drops the head of a masked language model.
-    if (*source.task == Task::language_model) own.task = Task::language_model;
-    else if (auto status = set_masked(own); !status) return Error{status.error().code, origin + ": " + status.error().message};
+    if (*source.task == Task::language_model) c.task = Task::language_model;
+    else if (auto status = set_masked(c); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (auto status = model->take_masked_head(source, with.adapters.head); !status) return Error{status.error().code, origin + ": " + status.error().message};
   if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
-    const std::vector<std::string>& own = model->config_.labels;
-    model->has_new_head_ = own.empty();
-    const std::vector<std::string> names = !source.labels.empty() ? source.labels : source.label_count == 0 || own.size() == source.label_count ? own : unnamed_labels(source.label_count);
-    const Task task = source.task ? *source.task : own.empty() ? Task::label : model->config_.task;
+    const std::vector<std::string>& known_labels = model->config_.labels;
+    model->has_new_head_ = known_labels.empty();
+    const std::vector<std::string> names = !source.labels.empty() ? source.labels : source.label_count == 0 || known_labels.size() == source.label_count ? known_labels : unnamed_labels(source.label_count);
+    const Task task = source.task ? *source.task : known_labels.empty() ? Task::label : model->config_.task;
     if (auto status = set_labels(model->config_, task, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (source.dropout && model->config_.task == Task::token_label) set_token_dropout(model->config_, *source.dropout);
@@ -293,32 +293,32 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 
 Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const Tensor& tensor : graph_.tensors) {
-    if (tensor.kind != Kind::parameter) continue;   // skips tied tensors, which have no bytes of their own
+    if (tensor.kind != Kind::parameter) continue;   // keeps tied tensors, which are parameters too
     for (const std::string& in_file : names_in_files(config_, tensor.name))
       if (const SafetensorsInfo* found = weights_->find(in_file); found && in_weights_.emplace(tensor.name, found).second) break;
   }
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
     if (is_drawn(p)) continue;
-    const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
-    if (!own && !tied) {
+    const SafetensorsInfo *tied = find_tied(p), *entry = find_weight(p.name);
+    if (!entry && !tied) {
       if (holds_any(head_of_adapters, names_in_files(config_, p.name))) continue;
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
-    if (own && Nf4Weight::is_one(*weights_, *own)) {
+    if (entry && Nf4Weight::is_one(*weights_, *entry)) {
       // Its matrices are transposed in files, but its codes would not be.
       if (config_.architecture == "gpt2")
-        return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": matrices of gpt2 in 4 bits are not supported"};
+        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": matrices of gpt2 in 4 bits are not supported"};
       if (!p.layout.is_plain())   // a new order of rows would also have to move the scales of blocks
-        return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and with rows in order of heads, which is not supported"};
-      if (tied) return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and tied to " + tied->name};
-      STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
-      STW_TRY(check_shape(*weights_, p, *own, codes.shape()));
+        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": in 4 bits, and with rows in order of heads, which is not supported"};
+      if (tied) return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": in 4 bits, and tied to " + tied->name};
+      STW_ASSIGN(codes, Nf4Weight::open(*weights_, *entry));
+      STW_TRY(check_shape(*weights_, p, *entry, codes.shape()));
       nf4_.emplace(p.name, std::move(codes));
       continue;
     }
-    for (const SafetensorsInfo* found : {own, tied})
+    for (const SafetensorsInfo* found : {entry, tied})
       if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
   std::set<const SafetensorsInfo*> used;
@@ -372,16 +372,16 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     return ok();
   }
   if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.read(*weights_, first, count, out);
-  const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
-  STW_TRY(read_weight(*weights_, own ? *own : *tied, p, first, count, out));
-  if (!own || !tied) return ok();
+  const SafetensorsInfo *tied = find_tied(p), *entry = find_weight(p.name);
+  STW_TRY(read_weight(*weights_, entry ? *entry : *tied, p, first, count, out));
+  if (!entry || !tied) return ok();
   // If the files hold both tensors and these differ, tying them would lose one.
   std::array<float, converted_at_once> other;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
     STW_TRY(read_weight(*weights_, *tied, p, first + done, n, other.data()));
     if (std::memcmp(other.data(), out + done, n * sizeof(float)) != 0)
-      return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + own->name +
+      return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + entry->name +
                                       ", found others: the config's tie_word_embeddings should be false"};
     done += n;
   }
@@ -405,8 +405,8 @@ TensorDType Model::dtype_of(const Tensor& p) const {
   if (const SafetensorsInfo* found = find_in_adapters(p)) return *found->dtype;
   if (is_drawn(p)) return TensorDType::f32;
   if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.dtype();
-  const SafetensorsInfo* own = find_weight(p.name);
-  return *(own ? own : find_tied(p))->dtype;
+  const SafetensorsInfo* entry = find_weight(p.name);
+  return *(entry ? entry : find_tied(p))->dtype;
 }
 
 Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& p, uint64_t first, uint64_t count, float* out) {

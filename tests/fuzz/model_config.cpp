@@ -48,6 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (architecture_of(*config).is_encoder && config->task == Task::language_model) fuzz::require(bool(set_labels(*config, Task::label, {"a", "b"})), "an encoder takes labels");
   make_graphs(*config);
   // A search goes over all save-sets of a block, of which those with four norms have too many.
-  if (config->layers <= 3 && !config->norms_behind) make_plan(text, config->positions);
+  if (config->layers <= 3 && !config->norms_after) make_plan(text, config->positions);
   return 0;
 }

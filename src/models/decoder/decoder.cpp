@@ -48,7 +48,7 @@ Status parse_llama_like(const Json& json, ModelConfig& c, const DecoderDefaults&
   STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
   if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
   STW_ASSIGN(rotary, parse_rotary(json, c.head_dim, {c.positions, absent.original_positions}, absent.theta));
-  if (rotary.turned != c.head_dim && !absent.partial_rotary) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+  if (rotary.rotary_dim != c.head_dim && !absent.partial_rotary) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {rotary};
   return ok();
 }
@@ -131,13 +131,13 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
     const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention", {.window = how.window});
     int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
-    if (c.norms_behind) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
+    if (c.norms_after) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
-    n = norm(middle, name + (c.norms_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm"), "ffn_norm");
+    n = norm(middle, name + (c.norms_after ? "pre_feedforward_layernorm" : "post_attention_layernorm"), "ffn_norm");
     const int gate_up = b.linear(n, side_by_side(mlp, "gate_up_proj", {{"gate_proj", c.intermediate}, {"up_proj", c.intermediate}}, c.mlp_bias), false, "gate_up");
     const int activated = b.swiglu(gate_up, c.gate == Gate::silu ? "swiglu" : "geglu", c.gate);
     out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false, "ffn_out");
-    if (c.norms_behind) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
+    if (c.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
   }

@@ -35,10 +35,10 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
       return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
     for (const auto& [key, value] : older->members()) full.set(key, value);
   }
-  const PositionCounts positions{.now = c.positions, .counts_beside = false};
+  const PositionCounts positions{.now = c.positions, .outer_count_first = false};
   STW_ASSIGN(first, parse_rotary_parameters(json, &full, c.head_dim, positions, theta));
   STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, positions, local_theta));
-  if (first.turned != c.head_dim || second.turned != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+  if (first.rotary_dim != c.head_dim || second.rotary_dim != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {first, second};
   return ok();
 }
@@ -59,7 +59,7 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   if (attention_cap != 0 || logits_cap != 0) return Error{Code::unsupported_field, "logit softcapping is not supported"};
   c.qkv_bias = c.output_bias = attention_bias;
   c.qk_norm = true;
-  c.norms_behind = true;
+  c.norms_after = true;
   c.norm_weight_offset = 1;
   c.gate = Gate::gelu_tanh;
   c.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(c.width)));

@@ -33,8 +33,8 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
     if (scaling)
       for (const auto& [key, value] : scaling->members()) parameters.set(key, value);
     STW_ASSIGN(theta, get_double(json, theta_key, absent_theta));
-    STW_ASSIGN(rotary, parse_rotary_parameters(json, &parameters, c.head_dim, {.now = c.positions, .counts_beside = false}, theta));
-    if (rotary.turned != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+    STW_ASSIGN(rotary, parse_rotary_parameters(json, &parameters, c.head_dim, {.now = c.positions, .outer_count_first = false}, theta));
+    if (rotary.rotary_dim != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
     c.rotary.push_back(rotary);
   }
   return ok();

@@ -23,13 +23,13 @@ class TokenFiles : public testing::Test {
   }
 
   template <class Number>
-  static std::string bytes_of(const std::vector<int64_t>& ids, bool turned = false) {
+  static std::string bytes_of(const std::vector<int64_t>& ids, bool is_big_endian = false) {
     std::string bytes;
     for (const int64_t id : ids) {
       const auto number = static_cast<Number>(id);
       std::string one(sizeof number, '\0');
       std::memcpy(one.data(), &number, sizeof number);
-      bytes += turned ? std::string(one.rbegin(), one.rend()) : one;
+      bytes += is_big_endian ? std::string(one.rbegin(), one.rend()) : one;
     }
     return bytes;
   }

@@ -226,7 +226,7 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   const auto model = open(R"(, "rope_scaling": {"type": "longrope", )" + factors + "}");
   ASSERT_TRUE(model) << model.error().message;
   const RotaryConfig& r = model->rotary[0];
-  EXPECT_EQ(r.turned, 6);
+  EXPECT_EQ(r.rotary_dim, 6);
   EXPECT_NEAR(r.table_scale, std::sqrt(1 + std::log(4.0) / std::log(64.0)), 1e-12);
   const auto check = [&](int64_t sequence, const std::vector<double>& scaled_by) {
     const std::vector<float> f = rotary_frequencies(r, sequence);

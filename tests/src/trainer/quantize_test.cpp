@@ -167,8 +167,8 @@ TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
     EXPECT_EQ(view.error().code, Code::unsupported);
     std::vector<float> values(t.shape.elements());
     ASSERT_TRUE(m->read(t, 0, values.size(), values.data()));
-    std::vector<float> turned(values.rbegin(), values.rend());
-    trainer->write_parameter(p, 0, turned.data(), turned.size());
+    std::vector<float> reversed(values.rbegin(), values.rend());
+    trainer->write_parameter(p, 0, reversed.data(), reversed.size());
     EXPECT_NE(logits(), before) << t.name;
     trainer->write_parameter(p, 0, values.data(), values.size());
     EXPECT_EQ(logits(), before) << t.name;

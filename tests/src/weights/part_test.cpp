@@ -66,7 +66,7 @@ TEST(Part, NamesInFiles) {
   EXPECT_EQ(names_in_files(config, "score.weight"), (std::vector<std::string>{"language_model.score.weight", "score.weight"}));
   EXPECT_EQ(name_for_adapters(config, "model.layers.0.q_proj"), "model.language_model.layers.0.q_proj");
   for (const char* name : {"language_model.model.layers.0.q_proj", "model.language_model.layers.0.q_proj", "model.layers.0.q_proj"})
-    EXPECT_EQ(own_name(name), "model.layers.0.q_proj");
+    EXPECT_EQ(name_in_model(name), "model.layers.0.q_proj");
 }
 
 TEST(Part, TensorsAreFoundUnderEveryName) {

@@ -50,8 +50,8 @@ stw_status fail(stw_error* error, Code code, const char* message);
 inline const Device& device_of(const stw_device& device) { return *device.device; }
 inline const Device& device_of(const stw_trainer& trainer) { return trainer.trainer->device(); }
 
-// The state of a thread inside an entry: our floating-point mode, thread cancellation deferred, and outer
-// long calls suspended (if a callback made this call), so that a cancel reaches this call only.
+// The state of a thread inside an entry: our floating-point mode, no thread cancellation, and no outer long
+// call (if a callback made this call), so that a cancel reaches this call only.
 class Entry {
   const FloatMode mode_;
   const Uncancelled thread_;
@@ -167,7 +167,7 @@ inline Watch* watch_of(stw_watch* watch) { return watch ? &watch->watch : nullpt
 
 }  // namespace stw::api
 
-// Returns the status of a failed Status or Result from a guarded body that has an `error`.
+// Returns the status of a failed Status or Result from a guarded body, which must have an `error`.
 #define STW_API_TRY(expression)                                                  \
   do {                                                                           \
     auto&& stw_api_status = (expression);                                        \

@@ -9,7 +9,7 @@ namespace stw {
 
 inline float from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
 
-// The shortest decimal that reads as this float: 0.1, not the double nearest to the float.
+// The shortest decimal that rounds to this float, as a double: 0.1 for 0.1f.
 inline double as_written(float x) {
   char text[32];
   double value = 0;

@@ -1,4 +1,4 @@
-// The values that a label may have: 0 to 1 for the task `labels`, any finite number for the task `number`.
+// The values that a label may have: 0 to 1 for the task `labels`, otherwise any finite number.
 #pragma once
 #include <cmath>
 

@@ -17,7 +17,7 @@ struct WorkState {
   Work work = Work::none;
   WorkUnit unit = WorkUnit::none;
   uint64_t done = 0, total = 0;   // units; a total of 0 is unknown
-  double share = 0;               // done share of the whole, 0 to 1
+  double share = 0;               // share of the work that is done, 0 to 1
 };
 
 // Counts cancels; each stops one call. ask() is one atomic addition, which a signal handler may make.
@@ -26,7 +26,7 @@ class CancelFlag {
   void ask() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
   uint32_t asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
   uint32_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
-  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }   // all so far
+  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }   // all cancels so far
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace stw::cuda {
 
-// For the instructions [first, end) of a program. All others run in order on the trunk. An instruction on the
-// branch begins after all those before it, on the branch and on the trunk.
+// The branch of the instructions [first, end) of a program. All other instructions run in order on the trunk.
+// An instruction on the branch begins after all earlier ones, on the branch and on the trunk.
 struct Branch {
   std::vector<bool> has;         // whether an instruction is on the branch
   // The last instruction on the branch that an instruction on the trunk waits for; -1: none, or an earlier

@@ -89,7 +89,7 @@ class Plan {
   bool is_deterministic(Descriptor config);
   void read_engine(Descriptor config);
 
-  std::unique_ptr<Graph> graph_;   // and all descriptors
+  std::unique_ptr<Graph> graph_;   // owns all descriptors too
   Engine engine_;
   Descriptor plan_ = nullptr;
 };

@@ -37,7 +37,7 @@ class Matmul {
   std::vector<std::string> take_declined() { return std::exchange(declined_, {}); }
   // While a stream is recorded, choices wait: products of new kinds are accepted and not computed.
   void defer(bool is_recording) { defers_ = is_recording; }
-  // Makes the waiting choices. True: there were some, and a recording since defer(true) is useless.
+  // Makes the waiting choices. True: there were some, so that the recording must be repeated.
   bool choose_waiting();
 
  private:

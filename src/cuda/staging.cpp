@@ -33,7 +33,7 @@ Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t 
   return ok();
 }
 
-// The next piece is copied while the caller's copy of one is made.
+// While one piece is copied out, the next one is on its way.
 Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   const auto* source = static_cast<const std::byte*>(from);
   const auto ask = [&](uint64_t at, size_t k) -> Status {

@@ -71,7 +71,7 @@ class CudaStream : public Stream {
   bool owns_stream_ = false;
   // For recording graphs: ops, and copies that run at the same time.
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;
-  cudaStream_t branch_ = nullptr;   // and weight gradients that run at the same time
+  cudaStream_t branch_ = nullptr;   // for weight gradients that run at the same time
   cudaEvent_t order_ = nullptr;
   Status kept_ = ok();
   std::vector<cudaEvent_t> timers_, branch_events_;

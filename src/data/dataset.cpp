@@ -36,9 +36,9 @@ uint64_t key_of_mask(uint64_t seed, std::array<uint32_t, 3> counter) {
   return words[0] | static_cast<uint64_t>(words[1]) << 32;
 }
 
-// The position of `index` in a permutation of [0, count): a balanced Feistel network over the bits of count -
-// 1, applied again until the result is below count (Black and Rogaway, "Ciphers with arbitrary finite
-// domains", 2002).
+// The position of `index` in a permutation of [0, count). A balanced Feistel network permutes the bits of
+// count - 1; it is applied again until the result is below count (Black and Rogaway, "Ciphers with arbitrary
+// finite domains", 2002).
 uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) {
   if (count < 2) return 0;
   const int half = (std::bit_width(count - 1) + 1) / 2;
@@ -95,7 +95,7 @@ size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, u
   if (held_out == 0) return 0;
   if (held_out == all) return begins.size();
   const uint64_t wanted = all - held_out;
-  // A document's index, not the end.
+  // The index of a document; the end is none.
   auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);
   if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
   return first == before.begin() ? 0 : static_cast<size_t>(before.end() - 1 - first);
@@ -141,7 +141,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   return ok();
 }
 
-// A cut pair would be another pair.
+// A pair that is cut is no pair.
 Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
   for (const Window& window : range.windows)
     if (const int64_t in_window = window_tokens(range, window.first); has_pairs_ && in_window > sequence + 1)

@@ -36,7 +36,7 @@ struct DatasetOptions {
   std::string path;
   std::string evaluation_path;        // empty: the end of `path` is held out
   // The held-out share of the tokens of `path`, rounded down, in [0, 1]. Unused with evaluation_path. With
-  // marks, a document longer than a window counts as one window.
+  // marks, a document longer than a window counts as one full window.
   double evaluation_fraction = 0.1;
   int64_t vocabulary = 0;             // 1 to 2^31 - 1
   TokenFormat format = TokenFormat::automatic;
@@ -72,9 +72,9 @@ class Dataset {
   enum class Part : uint8_t { training, evaluation };
 
   // Checks that every token is below the vocabulary, and every mark. With marks the held-out part begins with
-  // a document, and every window takes some bytes of memory. Errors: bad_argument (options), io_error,
-  // corrupt (an empty file, a size that is no multiple of a token's, a token outside the vocabulary; the
-  // message has file, position and id).
+  // a document, and every window takes 16 bytes of memory. Errors: bad_argument (options), io_error, corrupt
+  // (an empty file, a size that is no multiple of a token's, a token outside the vocabulary; the message has
+  // file, position and id).
   static Result<Dataset> open(const DatasetOptions& options);
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
@@ -162,8 +162,7 @@ class Dataset {
   static int64_t window_tokens(const Range& range, uint64_t start);   // tokens from `start` to the next window
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
   Status open_masking(const Masking& masking);
-  // Hides tokens of a sample. Only tokens whose target is the token itself, not an ignored one, may be
-  // hidden.
+  // Hides tokens of a sample. A token may be hidden only if its target is the token itself.
   void hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const;
   Status apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
@@ -186,7 +185,7 @@ class Dataset {
   std::vector<int32_t> ordinary_;       // with masking: the tokens that are not special
   std::vector<int32_t> labels_;   // of documents, as targets; with values: 0 for documents that have values
   std::unique_ptr<const File> values_;  // null without values
-  std::unique_ptr<const File> token_labels_;   // null where documents have the labels
+  std::unique_ptr<const File> token_labels_;   // null where labels belong to documents
 };
 
 }  // namespace stw

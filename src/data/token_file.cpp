@@ -82,12 +82,12 @@ bool is_swapped(const Reading& r) {
   return r.ids >= 4096 && second >= 7 && second > bits_of(r.low, r.ids) + 0.4;
 }
 
-// The type that the ids look like, if not numbers of that width; empty where they look right. Wider types are
-// tried first: that all of their numbers lie in the vocabulary is hardly an accident.
+// The type that the ids look like, if they do not look like numbers of that width; otherwise empty. Wider
+// types are tried first: it is hardly an accident if all their numbers are in the vocabulary.
 std::string other_type(std::span<const unsigned char> bytes, uint64_t width, int64_t vocabulary) {
   const Reading now = read_sample(bytes, width, false, vocabulary);
   if (now.ids < fewest_ids) return "";
-  // Where only a few ids are outside, the ids are wrong and not the type.
+  // If only a few ids are outside, the ids are wrong, and the type is right.
   const bool swapped = width == 2 && is_swapped(now), is_outside = now.outside * 4 > now.ids;
   if (!is_outside && !now.is_odd_zero() && !now.is_even_zero() && !swapped) return "";
   for (const uint64_t other : {uint64_t{8}, uint64_t{4}, uint64_t{2}}) {
@@ -134,8 +134,7 @@ Status TokenFile::read_as(uint64_t first, uint64_t count, int64_t vocabulary, in
     const uint64_t now = std::min(count - done, most);
     STW_TRY(file_.read(begin_ + (first + done) * sizeof(Token), chunk, now * sizeof(Token)));
     if (content) check_in(now * sizeof(Token)), content->update(chunk, now * sizeof(Token));
-    // Compares only the largest token of a chunk, which vectorises. As unsigned numbers negative tokens are
-    // the largest.
+    // Finding the largest token of a chunk vectorises. As unsigned numbers, negative tokens are the largest.
     Unsigned largest = 0;
     for (uint64_t i = 0; i < now; ++i) largest = std::max(largest, chunk[i]);
     if (largest >= static_cast<uint64_t>(vocabulary)) {

@@ -6,8 +6,9 @@
 
 namespace stw {
 
-// The destinations of a sample's inputs (planner/graph/input.h): `sequence` numbers each, `values` `sequence`
-// rows; null where the plan has no such input. Sources may leave the defaults in place.
+// The destinations of a sample's inputs (planner/graph/input.h). Each has `sequence` numbers, `values` has
+// `sequence` rows; null where the plan has no such input. Rows that a source does not write keep their
+// defaults.
 struct SampleRows {
   int32_t *tokens, *targets;
   int32_t* positions = nullptr;      // default 0, 1, 2, …

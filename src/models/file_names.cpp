@@ -5,7 +5,7 @@
 namespace stw {
 
 namespace {
-// Prefixes of the names of a language model inside a larger model: in files, by itself ("model."), and in
+// Prefixes of names of a language model: inside a larger model's files, alone, and inside a larger model in
 // transformers' memory. Source: transformers, modeling_gemma3.py, conversion_mapping.py.
 constexpr std::string_view in_files = "language_model.", alone = "model.", in_memory = "model.language_model.";
 }  // namespace

@@ -13,8 +13,8 @@ namespace stw {
 std::vector<std::string> names_in_files(const ModelConfig& config, std::string_view name);
 // The name under which adapters of a module are written: transformers' name of the module in memory.
 std::string name_for_adapters(const ModelConfig& config, const std::string& name);
-// The own name of a parameter or module whose name in a file is one of the above, but for those without a
-// prefix.
+// The model's name of a parameter or module, from a name with one of these prefixes. Other names are returned
+// unchanged.
 std::string name_in_model(std::string_view name_in_file);
 
 }  // namespace stw

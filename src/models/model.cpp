@@ -216,7 +216,7 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
-  // A head without training would be useless, so that all of it is trained with adapters.
+  // All of a new head is trained with the adapters: untrained it would be useless.
   const auto is_trained_head = [&](const Tensor& t) { return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
   STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;

@@ -56,16 +56,16 @@ struct ModelConfig {
   bool is_part = false;            // inside a model for images and text: tensors have longer names in files
   Task task = Task::language_model;
   std::vector<std::string> labels; // names, for a task with labels
-  Adapters adapters;               // this and the next two fields do not come from config.json
-  // Frozen parameters of a classifier's head with adapters; the others are trained, as in PEFT.
+  Adapters adapters;               // this field and the next two do not come from config.json
+  // With adapters: parameters of a classifier's head that are frozen. The others are trained, as in PEFT.
   std::set<std::string> frozen_head;
-  // Parameters that files with codes hold as numbers, and that stay numbers.
+  // Parameters that stay numbers, as the files hold them so, although other matrices are codes.
   std::set<std::string> kept_numbers;
 };
 
-// A masked language model's head: a matrix to the width of the embedding tables, an activation, LayerNorm,
-// and a matrix with a bias that gives the logits of all tokens. That matrix is the word table, or with `tied`
-// false a parameter of its own.
+// A masked language model's head: a matrix that maps to the width of the embedding tables, an activation,
+// LayerNorm, and a matrix with a bias that gives the logits of all tokens. The last matrix is the word table,
+// or with `tied` false a parameter of its own.
 struct MaskedHead {
   const char *dense, *norm;           // modules
   const char *decoder;                // module of the logits
@@ -127,7 +127,7 @@ const Architecture& architecture_of(const ModelConfig& config);
 
 // The text of a preset's config.json, or null.
 const char* find_preset(std::string_view name);
-const char* preset_name(size_t index);   // null past the last one
+const char* preset_name(size_t index);   // null if `index` is too large
 
 // LayerNorm with the parameters `name`.weight and, if norms have a bias, `name`.bias.
 int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
@@ -150,7 +150,7 @@ void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, 
 Status set_masked(ModelConfig& config);
 // Whether it belongs to the head of the model's task.
 bool is_of_head(const ModelConfig& config, std::string_view parameter);
-bool has_head(Task task);   // whether the task has a head other than a causal language model's
+bool has_head(Task task);   // whether the task has a head of its own, instead of a causal language model's
 // Whether a parameter belongs to the family's masked-LM head, whatever the model's task; and the name of the
 // matrix that gives its logits, empty where the family has no such head.
 bool is_of_masked_head(const Architecture& architecture, std::string_view parameter);

@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-// For models with one kind of layer, the outer config's count takes precedence over that in the rope
+// For models with one kind of layer, the outer config's count takes precedence over the one in the rope
 // parameters. Source: transformers, modeling_rope_utils.py.
 Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
   STW_ASSIGN(inner, get_int(parameters, "original_max_position_embeddings", positions.now));

@@ -13,7 +13,7 @@ enum class RotaryScaling : uint8_t { none, linear, llama3, longrope };
 
 struct RotaryConfig {
   double theta = 10000;
-  int rotary_dim = 0;              // the first numbers of a head are rotated, as many as this; even
+  int rotary_dim = 0;              // how many of a head's first numbers are rotated; even
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;
   double low_frequency_factor = 1, high_frequency_factor = 4;   // llama3

@@ -31,7 +31,7 @@ struct Progress {
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
   uint64_t samples = 0;   // samples of all batches consumed: the position in a dataset that is read in order
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
-  double accuracy = 0;   // preferences: share of the last step's pairs that the model ranks as preferred
+  double accuracy = 0;   // preferences: share of the last step's pairs whose chosen text the model prefers
   // Samples of the current or last evaluation: their number, and how many were given to the device.
   uint64_t evaluation_samples = 0, evaluated_samples = 0;
   uint64_t evaluation_targets = 0;   // targets of the last evaluation
@@ -68,7 +68,7 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
-  uint32_t* in_order;                  // preferences: pairs that the model ranks as preferred
+  uint32_t* in_order;                  // preferences: pairs whose chosen text the model prefers
   double scale;                        // factor by which the gradients are multiplied
   void* stream;                        // a cudaStream_t; null on the CPU
 };
@@ -108,6 +108,9 @@ struct TensorMemory { void* data; Format format; Shape shape; bool on_host; };
 
 class Trainer {
  public:
+  // Takes memory, loads or draws the model's weights, and is then ready for the first step. `device` must
+  // outlive the trainer. Errors: bad_state (the plan is for another device or does not fit), bad_argument
+  // (options), out_of_memory, those of reading weights, cancelled.
   static Result<std::unique_ptr<Trainer>> create(const Device& device, std::shared_ptr<const Model> model,
                                                  std::shared_ptr<const Planned> planned, TrainerOptions options);
   ~Trainer();
@@ -118,7 +121,11 @@ class Trainer {
   // `after` may call everything except replan.
   Status run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
              const std::function<bool(const StepResult&, const Progress&)>& after);
+  // The mean loss over the targets of `batches` batches of the evaluation part, or of all its windows if these
+  // are fewer; NaN without targets. Errors: those of check_dataset.
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
+  // Samples tokens after the prompt into `out` and returns their number: out_capacity, or up to and including
+  // the first stop token. Errors: unsupported (the model does not generate), unsupported_shape, bad_argument.
   Result<uint64_t> generate(const GenerateOptions& options);
   using UseLosses = std::function<Status(uint64_t sample, const float* losses)>;
   // Computes the loss of every target of `samples` samples and calls use(sample, losses) for each sample,
@@ -139,9 +146,14 @@ class Trainer {
   // as logits().
   Status classify(std::span<const Text> texts, float* out);
 
+  // Checkpoints. A failed save leaves the old file. A failed restore changes nothing, unless reading the file
+  // fails halfway (check_ready).
   Status save(const std::string& path);
   Status restore(const std::string& path);
+  // Writes the folder of a model, or of its adapters.
   Status export_model(const std::string& folder);
+  // The memory of a parameter, or of its gradient or a moment. Errors: unsupported where that is no tensor of
+  // plain numbers.
   Result<TensorMemory> view(size_t parameter, TensorView kind);
   // Overwrites a parameter from fp32 values.
   void write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
@@ -152,7 +164,8 @@ class Trainer {
   // Errors: bad_state where a re-plan is not possible now.
   Status check_replan() const;
   // Continues under another plan of the same model, batch and numerics. Errors: bad_state (these differ, or a
-  // gradient hook where gradients are offloaded), out_of_memory. After these errors nothing has changed.
+  // gradient hook where gradients are offloaded), out_of_memory. After these errors nothing has changed, unless
+  // the device lost the arena (check_ready).
   Status replan(std::shared_ptr<const Planned> planned);
 
   // Times the instructions of a step on made-up tokens and returns the plan's device profile with the
@@ -173,6 +186,7 @@ class Trainer {
   // While the result lives, the calling thread's work can be cancelled like a step. `unit`: the unit that
   // check_in() counts.
   LongCall long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier = EarlierCancel::stops);
+  // A snapshot, from any thread.
   Progress progress() const;
   const std::shared_ptr<const Planned>& planned() const { return planned_; }
   const Plan& plan() const { return planned_->plan; }
@@ -204,11 +218,11 @@ class Trainer {
   Status pull_state() { return stream_->download(&state_, execution_.state, sizeof state_); }
   // Copies the scalars that `finish_step` computed for the next step into `carried_`.
   void carry_state();
-  // The reason that a step was not finite, for a message: the loss, or the first parameter whose gradient is
-  // not finite.
+  // The reason that a step was not finite, for a message: the loss, or the first parameter with a non-finite
+  // gradient.
   std::string non_finite_reason();
-  // The stages of a step after its last micro-step follow. This one shows the gradients to the host. Errors:
-  // callback_failed.
+  // The next functions are the stages of a step after its last micro-step. This one shows the gradients to
+  // the host. Errors: callback_failed.
   Status show_gradients() const;
   // Checks the outcome of the update before progress counts it. Errors: non_finite, numeric.
   Status check_result(const StepResult& result);
@@ -254,8 +268,7 @@ class Trainer {
   Status read_checkpoint(const std::string& path);
   void count_micro_step();
   uint64_t saved_bytes() const;   // bytes of a checkpoint's tensors and of the weights that it hashes
-  // Errors: bad_state where the dataset has tokens outside of the model's vocabulary; corrupt where it is too
-  // short.
+  // Errors: bad_state where the dataset does not suit the model or the plan; those of Dataset::check_windows.
   Status check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference = true) const;
   Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
   bool are_finite(const float* logits) const;

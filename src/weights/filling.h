@@ -53,7 +53,8 @@ class Filling {
   std::vector<int8_t> short_remainder_;
   std::vector<uint8_t> codes_;
   std::vector<float> scales_;
-  std::unique_ptr<ThreadPool> pool_;   // for a GPU, whose kernels use no host threads; null: single-threaded
+  // For a GPU, whose kernels use no host threads; null: the execution's threads.
+  std::unique_ptr<ThreadPool> pool_;
 };
 
 }  // namespace stw

@@ -1,7 +1,6 @@
 // The common parts of BERT and the encoders derived from it: learned positions, attention to all tokens of a
 // text, LayerNorm after each half of a block, and the head of a task. A family has a record of tensor names
 // and a function that reads its config.json. The graph of all families is built here.
-// config.json. The graph of all families is built here.
 #pragma once
 #include <optional>
 
@@ -36,7 +35,7 @@ struct EncoderKeys {
 struct EncoderDefaults {
   int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, intermediate = 3072;
   int64_t token_types = 2;                     // 0: the family has none
-  bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
+  bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as in RoBERTa
   std::optional<double> head_dropout = {};     // none: as in hidden layers
   const char* activation = "gelu";
   double dropout = 0.1;                        // of hidden layers and attention

@@ -25,7 +25,7 @@ bool says_task(const Json& config);
 // Errors: bad_argument: fewer labels than the task needs, too many, an empty name, a name that is not UTF-8
 // or has a NUL, one name twice.
 Status check_labels(Task task, const std::vector<std::string>& names);
-size_t least_labels(Task task);   // of a head for this task
+size_t least_labels(Task task);   // the fewest labels that a head for this task may have
 // "LABEL_0", …: transformers' names for labels without names.
 std::vector<std::string> unnamed_labels(size_t count);
 // `class_name`: "Llama" in "LlamaForCausalLM". If the config gives no padding token, the end-of-text token

@@ -95,7 +95,7 @@ size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, u
   if (held_out == 0) return 0;
   if (held_out == all) return begins.size();
   const uint64_t wanted = all - held_out;
-  // The index of a document; the end is none.
+  // A valid index of a document, never the end.
   auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);
   if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
   return first == before.begin() ? 0 : static_cast<size_t>(before.end() - 1 - first);

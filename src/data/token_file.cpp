@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tokens are stored little-endian");
 
 constexpr uint64_t chunk_bytes = 32768;              // read at once, on the stack
-// Of the file's beginning, to guess the type of its ids.
+// Bytes of the file's start that are read to guess the type of its ids.
 constexpr uint64_t sample_bytes = uint64_t{1} << 18;
 constexpr uint64_t fewest_ids = 16;                  // fewer ids are not judged
 constexpr uint64_t most_header = 65536;

@@ -21,7 +21,7 @@ struct TokenChoice {
 
 // The tokens that may be drawn at a temperature above 0, the most probable first. The order of operations is
 // that of transformers: divide the logits by the temperature, keep the top_k most probable tokens, then keep
-// the fewest of those whose probabilities sum to at least top_p. Of equal logits the smaller token comes
+// the fewest of those whose probabilities sum to at least top_p. Among equal logits the smaller token comes
 // first.
 std::vector<TokenChoice> candidates(std::span<const float> logits, const Sampling& how);
 

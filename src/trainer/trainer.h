@@ -37,7 +37,7 @@ struct Progress {
   uint64_t evaluation_targets = 0;   // targets of the last evaluation
   // Micro-steps of the current or last step: their number, and how many are done.
   uint64_t micro_steps = 0, micro_steps_done = 0;
-  double loss_scale = 1;               // of the next step
+  double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
 
@@ -52,7 +52,7 @@ struct StepResult {
   kernels::Skip skip = kernels::skip_none;
   uint64_t step = 0, targets = 0;
   double loss = 0, grad_norm = 0, seconds = 0;
-  double loss_scale = 1;               // of this step
+  double loss_scale = 1;               // scale of this step
   double accuracy = 0;                 // as in Progress
 };
 
@@ -80,7 +80,7 @@ struct TrainerOptions {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1, clip_norm = 1;
   double momentum = 0.9;
   bool nesterov = false;
-  // Of the loss of each token. With a preference, label_smoothing applies to pairs instead.
+  // Both apply to the loss of each token. With a preference, label_smoothing applies to pairs instead.
   double label_smoothing = 0, z_loss = 0;
   PreferenceOptions preference;
   double outlier_limit = 0;            // in standard deviations; 0: outliers are not skipped

@@ -45,8 +45,9 @@ Result<std::string> weights_in(const std::string& folder);
 // Const methods may run on several threads at once.
 class SafetensorsReader {
  public:
-  // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). Of shards only the
+  // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). From shards only the
   // tensors listed in the index are taken. Errors: io_error, corrupt (with file, tensor, expected and found
+  // values).
   // values).
   static Result<SafetensorsReader> open(const std::string& path);
 

@@ -14,7 +14,7 @@ struct DecoderDefaults {
   std::optional<int64_t> kv_heads = {};
   std::optional<int64_t> head_dim = {};   // none: width / heads
   double epsilon = 1e-6, theta = 10000;
-  // Before angles were scaled; none: as in the rope parameters, else all positions.
+  // Number of positions before angles were scaled; none: as in the rope parameters, else all positions.
   std::optional<int64_t> original_positions = {};
   bool tied = false;
   bool partial_rotary = false;       // whether only part of a head may be rotated

@@ -60,7 +60,7 @@ TEST(Sampling, KeepsOneCandidateAtLeast) {
   for (const double top_p : {std::numeric_limits<double>::denorm_min(), 1e-9}) {
     const std::vector<TokenChoice> found = candidates(logits, {1, 0, top_p, 1});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].token, 1);   // of equal logits the smaller token
+    EXPECT_EQ(found[0].token, 1);   // among equal logits the smaller token
   }
   EXPECT_EQ(candidates(logits, {1, 0, 1, 1}).size(), 4u);
   EXPECT_EQ(candidates(logits, {1, 3, 1, 1}).size(), 3u);

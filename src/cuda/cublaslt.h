@@ -27,9 +27,9 @@ struct HeuristicResult {
 
 inline constexpr Status success = 0, invalid_value = 7, architecture_mismatch = 8, not_supported = 15;
 inline constexpr int compute_32f = 68;
-inline constexpr int32_t not_turned = 0, turned = 1;                          // cublasOperation_t
+inline constexpr int32_t not_transposed = 0, transposed = 1;                          // cublasOperation_t
 // Attributes of a product.
-inline constexpr int turn_a = 3, turn_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;
+inline constexpr int transpose_a = 3, transpose_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;
 inline constexpr uint32_t epilogue_bias = 4;
 // Attributes of a preference; those of b and c lie in between.
 inline constexpr int max_workspace = 1, reduction_schemes = 3, alignment_a = 5, alignment_d = 8;

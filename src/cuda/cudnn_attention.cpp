@@ -44,7 +44,7 @@ class AttentionGraph {
   // S = scale·Q·Kᵀ; lse = log Σ exp S; O = exp(S) / Σ exp S · V.
   std::unique_ptr<cudnn::Graph> forward() {
     const Descriptor sum = of_rows(), weights = graph_->inner(type_, scores());
-    const Descriptor s = scaled_product(graph_->tensor(type_, packed(h_), queries), graph_->tensor(type_, turned(packed(kv_)), keys), graph_->number(scale));
+    const Descriptor s = scaled_product(graph_->tensor(type_, packed(h_), queries), graph_->tensor(type_, transposed(packed(kv_)), keys), graph_->number(scale));
     const Descriptor seen = hide_later_keys(s), largest = of_rows(), shifted = of_scores(), e = of_scores(), log = of_rows();
     graph_->reduce(Reduction::max, seen, largest);
     graph_->pointwise(Pointwise::sub, seen, largest, shifted);
@@ -59,8 +59,8 @@ class AttentionGraph {
 
   // D = Σ dO ∘ O along a row; P = exp(S - lse); dV = Pᵀ·dO; dS = scale·P ∘ (dO·Vᵀ - D); dK = dSᵀ·Q; dQ = dS·K.
   std::unique_ptr<cudnn::Graph> backward() {
-    const Descriptor q = graph_->tensor(type_, packed(h_), queries), turned_k = graph_->tensor(type_, turned(packed(kv_)), keys);
-    const Descriptor turned_v = graph_->tensor(type_, turned(packed(kv_)), values), factor = graph_->number(scale);
+    const Descriptor q = graph_->tensor(type_, packed(h_), queries), transposed_k = graph_->tensor(type_, transposed(packed(kv_)), keys);
+    const Descriptor transposed_v = graph_->tensor(type_, transposed(packed(kv_)), values), factor = graph_->number(scale);
     const Descriptor dout = graph_->tensor(type_, of_outputs(), doutputs), d = graph_->tensor(DataType::f32, rows(h_), dots);
     const Descriptor both = graph_->inner(DataType::f32, {{b_, h_, t_, d_}, {h_ * t_ * d_, t_ * d_, d_, 1}}), summed = of_rows();
     graph_->pointwise(Pointwise::mul, dout, graph_->tensor(type_, of_outputs(), outputs), both);
@@ -69,20 +69,20 @@ class AttentionGraph {
     graph_->pointwise(Pointwise::mul, summed, graph_->number(one), d);
 
     const Descriptor shifted = of_scores(), p = of_scores();
-    graph_->pointwise(Pointwise::sub, scaled_product(q, turned_k, factor), graph_->tensor(DataType::f32, rows(all_h_), lse), shifted);
+    graph_->pointwise(Pointwise::sub, scaled_product(q, transposed_k, factor), graph_->tensor(DataType::f32, rows(all_h_), lse), shifted);
     graph_->pointwise(Pointwise::exp, hide_later_keys(shifted), p);
     // Where query heads share keys, each query head has gradients of its own.
     const Dimensions of_keys = h_ == kv_ ? packed(kv_) : rows_of(h_, h_);
-    graph_->multiply(turned_over(p), dout, graph_->tensor(type_, of_keys, dvalues));
+    graph_->multiply(transposed_factor(p), dout, graph_->tensor(type_, of_keys, dvalues));
 
     const Descriptor dp = of_scores(), less = of_scores(), weighted = of_scores(), ds = of_scores();
-    graph_->multiply(dout, turned_v, dp);
+    graph_->multiply(dout, transposed_v, dp);
     graph_->pointwise(Pointwise::sub, dp, d, less);
     graph_->pointwise(Pointwise::mul, less, p, weighted);
     graph_->pointwise(Pointwise::mul, weighted, factor, ds);
-    graph_->multiply(turned_over(ds), q, graph_->tensor(type_, of_keys, dkeys));
+    graph_->multiply(transposed_factor(ds), q, graph_->tensor(type_, of_keys, dkeys));
     const Descriptor k = graph_->inner(DataType::f32, packed(kv_));
-    graph_->reshape(turned_k, k);
+    graph_->reshape(transposed_k, k);
     graph_->multiply(ds, k, graph_->tensor(type_, packed(h_), dqueries));
     return std::move(graph_);
   }
@@ -95,7 +95,7 @@ class AttentionGraph {
   Dimensions of_outputs() const { return rows_of(h_, all_h_); }
   Dimensions scores() const { return {{b_, h_, t_, t_}, {h_ * t_ * t_, t_ * t_, t_, 1}}; }
   Dimensions rows(int64_t all) const { return {{b_, h_, t_, 1}, {all * t_, t_, 1, 1}}; }
-  static Dimensions turned(Dimensions x) {
+  static Dimensions transposed(Dimensions x) {
     std::swap(x.extent[2], x.extent[3]);
     std::swap(x.stride[2], x.stride[3]);
     return x;
@@ -103,9 +103,9 @@ class AttentionGraph {
   Descriptor of_scores() { return graph_->inner(DataType::f32, scores()); }
   Descriptor of_rows() { return graph_->inner(DataType::f32, rows(h_)); }
 
-  Descriptor scaled_product(Descriptor q, Descriptor turned_k, Descriptor factor) {
+  Descriptor scaled_product(Descriptor q, Descriptor transposed_k, Descriptor factor) {
     const Descriptor product = of_scores(), scaled = of_scores();
-    graph_->multiply(q, turned_k, product);
+    graph_->multiply(q, transposed_k, product);
     graph_->pointwise(Pointwise::mul, product, factor, scaled);
     return scaled;
   }
@@ -121,8 +121,8 @@ class AttentionGraph {
     return seen;
   }
   // Transposed, and rounded to 16 bits as a factor of a product.
-  Descriptor turned_over(Descriptor s) {
-    const Descriptor t = graph_->inner(type_, turned(scores()));
+  Descriptor transposed_factor(Descriptor s) {
+    const Descriptor t = graph_->inner(type_, transposed(scores()));
     graph_->reshape(s, t);
     return t;
   }

@@ -56,9 +56,9 @@ bool says_none(cublaslt::Status status) {
 struct Matmul::Descriptors {
   Descriptors(const cublaslt::Functions& functions, const LibraryProduct& p) : lt(functions) {
     add(lt.MatmulDescCreate(&product, cublaslt::compute_32f, CUDA_R_32F));
-    const int32_t first = p.b_turned ? cublaslt::turned : cublaslt::not_turned, second = p.a_turned ? cublaslt::turned : cublaslt::not_turned;
-    set(cublaslt::turn_a, first);
-    set(cublaslt::turn_b, second);
+    const int32_t first = p.b_turned ? cublaslt::transposed : cublaslt::not_transposed, second = p.a_turned ? cublaslt::transposed : cublaslt::not_transposed;
+    set(cublaslt::transpose_a, first);
+    set(cublaslt::transpose_b, second);
     if (p.bias) {
       set(cublaslt::epilogue, cublaslt::epilogue_bias);
       set(cublaslt::bias_pointer, p.bias);

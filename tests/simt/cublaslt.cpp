@@ -20,7 +20,7 @@ namespace {
 constexpr Status invalid_value = 7, execution_failed = 13, internal_error = 14;
 
 struct Product {
-  int32_t turn_a = not_turned, turn_b = not_turned;
+  int32_t transpose_a = not_transposed, transpose_b = not_transposed;
   uint32_t epilogue = 1;
   const void* bias = nullptr;
   int32_t bias_type = -1;
@@ -31,7 +31,7 @@ struct Preference { uint64_t workspace = 0; uint32_t schemes = 7, alignment[4] =
 // The contents of the eight words of our algorithms.
 enum Word { slice, alignment, splits, form };
 uint64_t form_of(const Product& p, const Layout& a, const Layout& d) {
-  return static_cast<uint64_t>(p.turn_a) | static_cast<uint64_t>(p.turn_b) << 1 | static_cast<uint64_t>(p.epilogue) << 2 |
+  return static_cast<uint64_t>(p.transpose_a) | static_cast<uint64_t>(p.transpose_b) << 1 | static_cast<uint64_t>(p.epilogue) << 2 |
          static_cast<uint64_t>(a.type) << 16 | static_cast<uint64_t>(d.type) << 24;
 }
 
@@ -64,8 +64,8 @@ Status destroy(Handle handle) {
 Status set_product(Handle handle, int attribute, const void* value, size_t bytes) {
   auto& p = *static_cast<Product*>(handle);
   switch (attribute) {
-    case turn_a: return take(p.turn_a, value, bytes);
-    case turn_b: return take(p.turn_b, value, bytes);
+    case transpose_a: return take(p.transpose_a, value, bytes);
+    case transpose_b: return take(p.transpose_b, value, bytes);
     case epilogue: return take(p.epilogue, value, bytes);
     case bias_pointer: return take(p.bias, value, bytes);
     case bias_type: return take(p.bias_type, value, bytes);
@@ -82,8 +82,8 @@ Status set_preference(Handle handle, int attribute, const void* value, size_t by
 
 // op(a) (m, k) · op(b) (k, n) = d (m, n), column-major.
 bool fit(const Product& p, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
-  const uint64_t m = p.turn_a ? a.columns : a.rows, k = p.turn_a ? a.rows : a.columns;
-  const uint64_t kb = p.turn_b ? b.columns : b.rows, n = p.turn_b ? b.rows : b.columns;
+  const uint64_t m = p.transpose_a ? a.columns : a.rows, k = p.transpose_a ? a.rows : a.columns;
+  const uint64_t kb = p.transpose_b ? b.columns : b.rows, n = p.transpose_b ? b.rows : b.columns;
   for (const Layout* l : {&a, &b, &c, &d})
     if (l->stride < static_cast<int64_t>(l->rows)) return false;
   return k == kb && d.rows == m && d.columns == n && c.rows == m && c.columns == n && a.type == b.type && c.type == d.type &&
@@ -100,7 +100,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   if (simt::faults.fail_choice > 0 && --simt::faults.fail_choice == 0) return internal_error;
   if (simt::faults.declines_products) return not_supported;
   if (wanted < 1) return success;
-  const uint64_t depth = p.turn_a ? la.rows : la.columns;
+  const uint64_t depth = p.transpose_a ? la.rows : la.columns;
   *found = {};
   uint64_t coarsest = 256;
   for (uint32_t bytes : wish.alignment) coarsest = std::min<uint64_t>(coarsest, bytes);
@@ -139,16 +139,16 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
   float factor, kept;
   std::memcpy(&factor, alpha, sizeof factor);
   std::memcpy(&kept, beta, sizeof kept);
-  const auto depth = static_cast<int64_t>(p.turn_a ? la.rows : la.columns);
+  const auto depth = static_cast<int64_t>(p.transpose_a ? la.rows : la.columns);
   const int64_t length = static_cast<int64_t>(algorithm->data[slice]) + (algorithm->data[splits] > 1 ? static_cast<int64_t>(ld.columns % 3) : 0);
   simt::enqueue(stream, [=] {
     const auto columns = static_cast<int64_t>(ld.columns);
     std::vector<float> left(static_cast<size_t>(depth)), right(static_cast<size_t>(depth * columns)), sums(ld.columns), part(ld.columns);
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t j = 0; j < columns; ++j)
-        right[static_cast<size_t>(k * columns + j)] = number(b, lb.type, p.turn_b ? j + k * lb.stride : k + j * lb.stride);
+        right[static_cast<size_t>(k * columns + j)] = number(b, lb.type, p.transpose_b ? j + k * lb.stride : k + j * lb.stride);
     for (int64_t i = 0; i < static_cast<int64_t>(ld.rows); ++i) {
-      for (int64_t k = 0; k < depth; ++k) left[static_cast<size_t>(k)] = number(a, la.type, p.turn_a ? k + i * la.stride : i + k * la.stride);
+      for (int64_t k = 0; k < depth; ++k) left[static_cast<size_t>(k)] = number(a, la.type, p.transpose_a ? k + i * la.stride : i + k * la.stride);
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (int64_t first = 0; first < depth; first += length) {
         std::fill(part.begin(), part.end(), 0.0f);

@@ -31,8 +31,8 @@ TEST(Cublaslt, HasAllThatWeCall) {
   const float bias = 0;
   const float* const pointer = &bias;
   const int32_t type = CUDA_R_16BF;
-  EXPECT_EQ(lt.MatmulDescSetAttribute(product, turn_a, &turned, sizeof turned), success);
-  EXPECT_EQ(lt.MatmulDescSetAttribute(product, turn_b, &not_turned, sizeof not_turned), success);
+  EXPECT_EQ(lt.MatmulDescSetAttribute(product, transpose_a, &transposed, sizeof transposed), success);
+  EXPECT_EQ(lt.MatmulDescSetAttribute(product, transpose_b, &not_transposed, sizeof not_transposed), success);
   EXPECT_EQ(lt.MatmulDescSetAttribute(product, epilogue, &epilogue_bias, sizeof epilogue_bias), success);
   EXPECT_EQ(lt.MatmulDescSetAttribute(product, bias_pointer, &pointer, sizeof pointer), success);
   EXPECT_EQ(lt.MatmulDescSetAttribute(product, bias_type, &type, sizeof type), success);
@@ -51,8 +51,8 @@ TEST(Cublaslt, HasAllThatWeCall) {
 
 #if __has_include(<cublasLt.h>)
 static_assert(CUBLAS_STATUS_SUCCESS == success && CUBLAS_STATUS_NOT_SUPPORTED == not_supported);
-static_assert(CUBLAS_COMPUTE_32F == compute_32f && CUBLAS_OP_N == not_turned && CUBLAS_OP_T == turned);
-static_assert(CUBLASLT_MATMUL_DESC_TRANSA == turn_a && CUBLASLT_MATMUL_DESC_TRANSB == turn_b);
+static_assert(CUBLAS_COMPUTE_32F == compute_32f && CUBLAS_OP_N == not_transposed && CUBLAS_OP_T == transposed);
+static_assert(CUBLASLT_MATMUL_DESC_TRANSA == transpose_a && CUBLASLT_MATMUL_DESC_TRANSB == transpose_b);
 static_assert(CUBLASLT_MATMUL_DESC_EPILOGUE == epilogue && CUBLASLT_EPILOGUE_BIAS == epilogue_bias);
 static_assert(CUBLASLT_MATMUL_DESC_BIAS_POINTER == bias_pointer && CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE == bias_type);
 static_assert(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES == max_workspace && CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK == reduction_schemes);

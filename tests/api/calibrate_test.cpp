@@ -78,7 +78,7 @@ TEST(Calibrate, MeasuresAndPlansWithIt) {
     const auto plan = make_plan(w.model.get(), o);
     const stw_plan_info now = info_of(plan.get()), old = info_of(w.plan.get());
     EXPECT_NE(std::string(now.fingerprint), old.fingerprint);
-    EXPECT_EQ(now.arena, old.arena) << "the same choices: only their prices are others";
+    EXPECT_EQ(now.arena, old.arena) << "the same choices at other prices";
     EXPECT_EQ(std::string(stw_plan_json(make_plan(w.model.get(), o).get())), stw_plan_json(plan.get()));
     // The plan's text is enough to load, verify and train from, and for its frontier.
     const std::string json = stw_plan_json(plan.get());
@@ -148,7 +148,7 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
   for (size_t size = 0; size < profile.rfind('}'); size += 7) EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
 }
 
-// Until it is measured again, or restored, with the whole file.
+// It refuses all work until a calibration or a restore finds the whole file.
 TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   TemporaryDirectory folder;
   const std::string exported = folder / "model", weights = exported + "/model.safetensors";

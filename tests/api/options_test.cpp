@@ -35,7 +35,7 @@ void check_sizes(const char* name, const Fill& fill, const Create& create) {
   aged.bytes[sizeof o] = 1;
   EXPECT_EQ(create(&o), STW_BAD_STRUCT_SIZE) << "a longer struct with a field that is set";
   o.struct_size = sizeof o;
-  EXPECT_EQ(create(&o), STW_OK) << "what lies behind the struct is nobody's business";
+  EXPECT_EQ(create(&o), STW_OK) << "memory after the struct is not read";
 }
 
 TEST(Options, Sizes) {
@@ -200,7 +200,7 @@ TEST(Options, Results) {
   EXPECT_EQ(device.threads, 2u);
   EXPECT_EQ(stw_device_at(1, &device, nullptr), STW_BAD_ARGUMENT);
   auto holder = sized<stw_memory_holder>();
-  EXPECT_EQ(stw_device_holder_at(w.device.get(), 0, &holder), STW_BAD_ARGUMENT) << "of a CPU's memory nobody is told";
+  EXPECT_EQ(stw_device_holder_at(w.device.get(), 0, &holder), STW_BAD_ARGUMENT) << "a CPU lists no holders of its memory";
 }
 
 // Zero in every field, except required ones, is a default.
@@ -225,7 +225,7 @@ TEST(Options, ZeroesAreDefaults) {
   plan_of.memory_bytes = 1 << 28;
   const auto given = make_plan(model.get(), plan_of);
   EXPECT_EQ(info_of(given.get()).budget, uint64_t{1} << 28);
-  EXPECT_NE(std::string(stw_plan_json(given.get())).find("\"source\": \"profile\""), std::string::npos) << "a budget is not the machine's";
+  EXPECT_NE(std::string(stw_plan_json(given.get())).find("\"source\": \"profile\""), std::string::npos) << "a budget replaces the machine's memory";
   EXPECT_EQ(info_of(given.get()).sequence, 16u) << "the model's positions";
   EXPECT_EQ(info_of(given.get()).precision, static_cast<uint32_t>(STW_PRECISION_FP32));
   const auto trainer_of = sized<stw_trainer_options>();

@@ -68,7 +68,7 @@ TEST(Preference, AHookThatAddsUpCountsPairsToo) {
   }
 }
 
-TEST(Preference, LogProbabilitiesLieBesideTargetsOrLabels) {
+TEST(Preference, LogProbabilitiesAreAtTheirTargetsOrLabels) {
   auto plan = plan_options();
   plan.inputs = STW_INPUT_POSITIONS;
   const World world(tiny_gpt2, plan);

@@ -70,7 +70,7 @@ TEST(Step, LabelsAreShiftedByTheLibrary) {
     for (size_t t = 0; t < 16; ++t) targets.targets[s * 16 + t] = t + 1 < 16 ? labels.targets[s * 16 + t + 1] : -100;
   EXPECT_EQ(trained(labels), trained(targets));
   World w(tiny_gpt2, plan_of());
-  EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts what is left after the shift";
+  EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts the targets left after the shift";
 }
 
 // A weight belongs to the label at the same index, wherever the library moves that label.
@@ -292,7 +292,7 @@ TEST(Step, EqualsARunOverTheSameWindows) {
   EXPECT_EQ(progress_of(a.trainer.get()).loss, progress_of(b.trainer.get()).loss);
   auto result = sized<stw_step_result>();
   must(stw_trainer_wait(a.trainer.get(), &result, &error), error);
-  EXPECT_EQ(result.targets, 24u) << "a run's last step is told like any other";
+  EXPECT_EQ(result.targets, 24u) << "a run reports its last step like any other";
   EXPECT_EQ(result.step, 3u);
 }
 

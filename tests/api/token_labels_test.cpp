@@ -66,7 +66,7 @@ struct TaggedSamples {
   }
 };
 
-TEST(TokenLabels, OfABatchStandBesideTheirTokens) {
+TEST(TokenLabels, OfABatchAreAtTheirTokens) {
   TokenLabels by_labels, by_targets(0);
   auto info = sized<stw_model_info>();
   ASSERT_EQ(stw_model_query(by_labels.model.get(), &info), STW_OK);

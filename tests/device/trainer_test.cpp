@@ -701,8 +701,9 @@ TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
   }
 }
 
-// In exact mode no split changes a bit where cuBLASLt and wgmma share the work. Samples are so long that the
-// library computes only weight gradients. The bits are neither the library's alone nor wgmma's alone.
+// In exact mode no split changes a bit where cuBLASLt and wgmma share the work. Samples have the smallest
+// length at which the library computes weight gradients. The bits are neither the library's alone nor wgmma's
+// alone.
 TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
@@ -818,7 +819,8 @@ TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
   EXPECT_EQ(differences(another.state(), expected), "");
 }
 
-// A re-plan may move a region onto itself, to either side, a little or far, in one piece or in many.
+// Source and destination of a region that a re-plan moves may overlap, to either side, by a little or a lot.
+// The copy takes one piece or many.
 TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
   constexpr uint64_t whole = (uint64_t{5} << 20) + 768;
   auto stream = cuda_device().make_stream(0);

@@ -372,7 +372,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
 }
 
 // A checkpoint stores the number of samples in addition to the number of batches.
-TEST(Marks, AnotherBatchGoesOnBehindTheLastSample) {
+TEST(Marks, AnotherBatchGoesOnAfterTheLastSample) {
   using namespace testing_tools;
   constexpr uint64_t seed = 17;
   constexpr int64_t sequence = 20;

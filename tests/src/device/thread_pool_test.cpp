@@ -188,9 +188,9 @@ TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
     Meeting all{5, 0, std::vector<int>(5, -1)};
     pool->run(5, Meeting::task, &all);
     EXPECT_EQ(all.threads, (std::vector<int>{0, 1, 2, 3, 4}));
-    Meeting nobody{0, 0, std::vector<int>(7, -1)};   // shares of 2, 2, 1, 1, 1
-    pool->run(7, Meeting::task, &nobody);
-    EXPECT_EQ(std::count(nobody.threads.begin(), nobody.threads.end(), -1), 0);
+    Meeting independent{0, 0, std::vector<int>(7, -1)};   // shares of 2, 2, 1, 1, 1
+    pool->run(7, Meeting::task, &independent);
+    EXPECT_EQ(std::count(independent.threads.begin(), independent.threads.end(), -1), 0);
   }
 }
 

@@ -129,7 +129,7 @@ TEST(FileWriter, WritesThroughLinks) {
     auto writer = FileWriter::create(folder / "second");
     ASSERT_TRUE(writer);
     EXPECT_EQ(folder.entries(), 5u);
-    EXPECT_EQ(other.entries(), 2u) << "the file and the temporary one beside it";
+    EXPECT_EQ(other.entries(), 2u) << "the file and the temporary one next to it";
   }
   ASSERT_TRUE(write_text(folder / "dangling", "made"));
   EXPECT_EQ(file_bytes(other / "new"), "made");

@@ -237,9 +237,9 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   check(65, {4, 5, 6.5});
   // The outer config's count takes precedence; without it Phi's own 4096, not the count in the rope
   // parameters.
-  const auto original_of = [&](const std::string& beside, const std::string& within) {
+  const auto original_of = [&](const std::string& outer, const std::string& inner) {
     const auto found = parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" + beside + R"(, "rope_scaling": {"type": "longrope", )" + factors + within + "}}", "test");
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" + outer + R"(, "rope_scaling": {"type": "longrope", )" + factors + inner + "}}", "test");
     return found ? found->rotary[0].original_positions : -1;
   };
   EXPECT_EQ(original_of(R"(, "original_max_position_embeddings": 24)", R"(, "original_max_position_embeddings": 64)"), 24);
@@ -314,19 +314,19 @@ TEST(Config, MistralHasAWindowInEveryLayer) {
   EXPECT_EQ(open(R"(, "sliding_window": "all")").error().code, Code::corrupt);
 }
 
-TEST(Config, ThetaLiesInRopeParametersOrBeside) {
+TEST(Config, ThetaIsInRopeParametersOrNextToThem) {
   const auto theta_of = [](const Json& json) {
     ModelSource source;
     source.config_json = to_string(json, 0);
     const auto model = Model::open(source);
     return model ? (*model)->config().rotary[0].theta : -1;
   };
-  const Json none = Json::object().set("rope_type", "default"), own = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
-  Json beside = with(llama_fields, "rope_theta", 500000.0);
-  EXPECT_EQ(theta_of(beside), 500000);
-  EXPECT_EQ(theta_of(beside.set("rope_parameters", none)), 500000);
-  EXPECT_EQ(theta_of(beside.set("rope_parameters", own)), 7);
-  EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", none)), 10000);
+  const Json without_theta = Json::object().set("rope_type", "default"), with_theta = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
+  Json both = with(llama_fields, "rope_theta", 500000.0);
+  EXPECT_EQ(theta_of(both), 500000);
+  EXPECT_EQ(theta_of(both.set("rope_parameters", without_theta)), 500000);
+  EXPECT_EQ(theta_of(both.set("rope_parameters", with_theta)), 7);
+  EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", without_theta)), 10000);
 }
 
 // As in transformers, which writes the newer key, and the older one takes precedence if someone added it.
@@ -347,7 +347,7 @@ TEST(Config, RopeScalingGoesBeforeRopeParameters) {
   EXPECT_EQ(config_of(both.set("rope_theta", 9.0)).rotary[0].theta, 9);
 }
 
-TEST(Config, OriginalPositionsLieBesideRopeParametersToo) {
+TEST(Config, OriginalPositionsAreNextToRopeParametersToo) {
   const auto original_of = [](const Json& json) {
     ModelSource source;
     source.config_json = to_string(json, 0);

@@ -72,9 +72,9 @@ class AdapterFolder : public testing::TestWithParam<const char*> {
 TEST_P(AdapterFolder, IsReadAsItWasTrained) {
   EXPECT_TRUE(holds_adapters(adapters_));
   EXPECT_FALSE(holds_adapters(base_));
-  const auto by_itself = open(adapters_), beside = open(base_, adapters_);
-  ASSERT_TRUE(by_itself && beside) << by_itself.error().message;
-  for (const auto& model : {*by_itself, *beside}) {
+  const auto alone = open(adapters_), with_base = open(base_, adapters_);
+  ASSERT_TRUE(alone && with_base) << alone.error().message;
+  for (const auto& model : {*alone, *with_base}) {
     EXPECT_TRUE(model->has_weights());
     EXPECT_EQ(model->base(), absolute_path(base_));
     EXPECT_EQ(model->config().adapters.rank, 3);

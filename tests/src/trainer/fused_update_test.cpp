@@ -46,29 +46,29 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
 
 class FusedUpdate : public testing::TestWithParam<NumericsCase> {};
 
-TEST_P(FusedUpdate, GivesTheBitsOfOneBehindTheBackwardPass) {
+TEST_P(FusedUpdate, GivesTheBitsOfAnUpdateAfterTheBackwardPass) {
   const auto model = model_of(GetParam().config);
-  Request behind = request_of(GetParam(), false, 1);
-  behind.micro_batch = 2;
-  const Trained expected = train(model, plan_for(*model, behind));
+  Request unfused = request_of(GetParam(), false, 1);
+  unfused.micro_batch = 2;
+  const Trained expected = train(model, plan_for(*model, unfused));
   ASSERT_EQ(expected.figures.size(), 9u);
-  Request inside = request_of(GetParam(), true);
-  const auto loose = plan_for(*model, inside);
+  Request fused = request_of(GetParam(), true);
+  const auto loose = plan_for(*model, fused);
   EXPECT_EQ(loose->plan.decisions.micro_batch, batch_size);
   expect_same(train(model, loose), expected);
   Decisions d = loose->plan.decisions;
   for (uint32_t sets : {0u, ~0u, 0x5u}) {
     for (uint32_t& saved : d.saved) saved = sets;
     d.loss_chunks = sets == 0 ? 4 : 1;
-    expect_same(train(model, plan_with(*model, inside, d)), expected);
+    expect_same(train(model, plan_with(*model, fused, d)), expected);
   }
-  inside.memory_bytes = loose->plan.minimum_bytes;
-  expect_same(train(model, plan_for(*model, inside)), expected);
+  fused.memory_bytes = loose->plan.minimum_bytes;
+  expect_same(train(model, plan_for(*model, fused)), expected);
 }
 
 TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
   const auto model = model_of(GetParam().config);
-  const auto behind = plan_for(*model, request_of(GetParam(), false)), inside = plan_for(*model, request_of(GetParam(), true));
+  const auto unfused = plan_for(*model, request_of(GetParam(), false)), fused = plan_for(*model, request_of(GetParam(), true));
   auto bytes = [](const Planned& p, bool of_blocks) {
     uint64_t sum = 0;
     for (const Buffer& b : p.programs.arena.persistent)
@@ -76,13 +76,13 @@ TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
         sum += b.bytes;
     return sum;
   };
-  EXPECT_GT(bytes(*behind, true), 0u);
-  EXPECT_EQ(bytes(*inside, true), 0u);
-  EXPECT_EQ(bytes(*inside, false), bytes(*behind, false));
-  EXPECT_EQ(inside->programs.micro_next.instructions.size(), 0u);
+  EXPECT_GT(bytes(*unfused, true), 0u);
+  EXPECT_EQ(bytes(*fused, true), 0u);
+  EXPECT_EQ(bytes(*fused, false), bytes(*unfused, false));
+  EXPECT_EQ(fused->programs.micro_next.instructions.size(), 0u);
   Request least = request_of(GetParam(), false);
   least.micro_batch = batch_size;
-  EXPECT_LT(inside->plan.minimum_bytes, plan_for(*model, least)->plan.minimum_bytes);
+  EXPECT_LT(fused->plan.minimum_bytes, plan_for(*model, least)->plan.minimum_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FusedUpdate,
@@ -207,9 +207,9 @@ TEST_F(FusedStep, ResumesAndReplansUnderOtherBudgets) {
   ASSERT_TRUE(second->restore(folder / "c"));
   for (uint64_t step = 2; step < 4; ++step) ASSERT_TRUE(second->step(random_batch(400 + step, batch_size, sequence).source(), batch_size, 1e-3));
   EXPECT_EQ(differences(second.state(), straight.state()), "");
-  const auto behind = plan_for(*model_, request_of({"", small_llama(), Precision::fp32, 32}, false));
-  EXPECT_FALSE(second->replan(behind));
-  OpenTrainer other(model_, behind, without_clipping());
+  const auto unfused = plan_for(*model_, request_of({"", small_llama(), Precision::fp32, 32}, false));
+  EXPECT_FALSE(second->replan(unfused));
+  OpenTrainer other(model_, unfused, without_clipping());
   auto restored = other->restore(folder / "c");
   ASSERT_FALSE(restored);
   EXPECT_NE(restored.error().message.find("fused_update"), std::string::npos) << restored.error().message;

@@ -46,7 +46,7 @@ class SameBits : public testing::TestWithParam<Case> {
  protected:
   SameBits() : model_(model_of(GetParam().config)) {}
   Request request(int threads) const { return GetParam().request(batch_size, sequence, threads); }
-  // Everything is kept: no chunks, one micro-step, one thread.
+  // All activations are kept; no chunks, one micro-step, one thread.
   std::shared_ptr<const Planned> simplest() const {
     Request r = request(1);
     r.micro_batch = batch_size;

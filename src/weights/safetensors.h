@@ -48,7 +48,6 @@ class SafetensorsReader {
   // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). From shards only the
   // tensors listed in the index are taken. Errors: io_error, corrupt (with file, tensor, expected and found
   // values).
-  // values).
   static Result<SafetensorsReader> open(const std::string& path);
 
   // In the order of the header; shards one after the other.

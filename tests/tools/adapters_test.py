@@ -21,7 +21,7 @@ class AdaptersTest(CommandTest):
         return (self.folder / out / "adapter_model.safetensors").read_bytes()
 
     def loss(self, *words):
-        return json.loads(self.run_command("eval", *words, "--data", self.text(), "--eval-batches", 2, "--json").stdout)["eval_loss"]
+        return json.loads(self.run_command("eval", *words, "--data", self.text(), "--eval-batches", 2, "--held-out", "--json").stdout)["eval_loss"]
 
     def test_a_run_leaves_adapters_and_every_command_takes_them(self):
         said = self.adapt("run", "--lora", 4, "--steps", 40).stdout
@@ -41,6 +41,11 @@ class AdaptersTest(CommandTest):
         self.assertIn("adapters      of rank 4\n", self.run_command("inspect", self.path("run")).stdout)
         said = self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged")).stdout
         self.assertIn("model.safetensors", said)
+        self.assertIn("README.md", said)
+        card = self.read("merged", "README.md")
+        self.assertIn("with low-rank adapters added to its weights by Stowage", card)
+        self.assertIn("| adapters | rank 4, of run |", card)
+        self.assertIn(f"| model before | {self.base.split('/')[-1]} |", card)
         self.assertAlmostEqual(self.loss("--model", self.path("merged"), "--batch", 4, "--seq", 32), trained, places=5)
         self.assertEqual(self.run_command("generate", "--model", self.path("merged"), "--seq", 32, *words).stdout, written)
 

@@ -128,6 +128,14 @@ class BestTest(CommandTest):
         self.run_command("train", "--resume", self.path("run"), "--patience", 4)
         self.assertGreater(max(self.losses("run")), steps[-1])
 
+    def test_too_few_evaluations_are_told(self):
+        told = self.train("run", "--steps", 8, "--patience", 3, "--keep-best").stderr.splitlines()
+        self.assertEqual(told, ["stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every",
+                                "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, which makes 0 evaluations before the last one; it takes 4 to end a run: give a smaller --eval-every"])
+        for every, steps, patience, count in ((2, 8, 2, 0), (2, 8, 3, 1), (0, 8, 1, 1)):
+            told = self.train("run", "--steps", steps, "--eval-every", every, "--patience", patience, "--overwrite").stderr
+            self.assertEqual(told.count("warning: --patience"), count, told)
+
     def test_a_metric_of_the_task_decides(self):
         told = self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 20, *EVERY, "--keep-best", "--metric", "f1_macro").stdout
         values = {line["step"]: line["eval_f1_macro"] for line in self.metrics("run") if "eval_loss" in line}

@@ -196,6 +196,15 @@ class ConversationsTest(CommandTest):
         evaluated = json.loads(self.run_command("eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json").stdout)
         self.assertAlmostEqual(evaluated["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
 
+    def test_a_template_without_an_end_of_turn_is_told(self):
+        data, open_end = self.colours(), self.write("open.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}")
+        told = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
+        self.assertIn(f'stowage: warning: {open_end}: writes no end-of-turn token after an answer, but "\\u000a": the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens\n', told.stderr)
+        self.assertEqual(told.stderr.count("no end-of-turn token"), 1)
+        self.assertIn("chat_template.jinja", told.stdout.splitlines()[-1])
+        told = self.train_on("turns", data, "--chat-template", self.write("turns.jinja", TURNS), "--steps", 1)
+        self.assertNotIn("end-of-turn", told.stderr)
+
     def test_prompts_and_completions_may_be_messages(self):
         template = self.write("turns.jinja", TURNS)
         rows = [{"prompt": [user("a"), assistant("old"), user("b")], "completion": [assistant("new")]}] * 60

@@ -75,6 +75,16 @@ class ClassifierTest(CommandTest):
         answers = self.said("run", "--data", data)
         self.assertEqual(said["accuracy"], sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen)) / 50)
         self.assertIn("over the 50 texts of", self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout)
+        # F1 is of the label that is called positive, which is told.
+        labels = json.loads(self.read("run", "labels.json"))
+        if len(labels) == 2:
+            for positive in labels:
+                told = self.run_command("eval", "--model", self.path("run"), "--data", data, "--positive-label", positive).stdout
+                right = sum(answer["label"] == label == positive for answer, (_, label) in zip(answers, unseen))
+                f1 = 2 * right / (sum(answer["label"] == positive for answer in answers) + sum(label == positive for _, label in unseen))
+                self.assertIn(f'F1 {f1:.4f} of the label "{positive}", ', told)
+            self.assertEqual(said["f1"], f1)   # the second one
+        self.refused("eval", "--model", self.path("run"), "--data", data, "--positive-label", "nix", expect=USAGE, says=["--positive-label"])
         self.assertIn("over the texts in 1 samples of", self.run_command("eval", "--model", self.path("run"), "--data", data, "--batch", 1, "--eval-batches", 1).stdout)
 
     def test_names_of_columns_numbers_and_a_file_to_evaluate_on(self):
@@ -299,7 +309,7 @@ class EvaluationFileTest(CommandTest):
         other = self.write("other.txt", self.read(".", "text.txt")[5000:9000])
         told = self.run_command("train", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--data", data, "--eval-data", other,
                                 "--steps", 3, "--out", self.path("run")).stdout
-        self.assertIn("20,000 tokens to train on, 4,000 held out in ", told)
+        self.assertIn("20,000 tokens to train on, 4,000 to evaluate on, in ", told)
         said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", other, "--all", "--json").stdout)
         self.assertEqual(said["tokens"], 3999)
         self.assertAlmostEqual(said["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2)   # of 8 windows among them

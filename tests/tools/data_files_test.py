@@ -201,7 +201,7 @@ class DataFilesTest(CommandTest):
         self.assertEqual(self.weights("run-2"), self.weights("run-1"))
         tables = [self.write(f"{i}.csv", table_of(LABELLED[20 * i:20 * i + 20])) for i in range(2)]
         said = self.run_command("train", *[1 if word == 0 else word for word in SHORT], "--out", self.path("run"), "--data", self.write("all.csv", table_of(LABELLED)), "--eval-data", *tables).stdout
-        self.assertIn(f"held out in {tables[0]} and 1 more", said)
+        self.assertIn(f"to evaluate on, in {tables[0]} and 1 more", said)
         for name, more in (("ids.bin", []), ("ids.dat", ["--data-format", "tokens"])):
             content = b"".join(i.to_bytes(2, "little") for i in range(256)) * 4
             said = self.run_command("train", *SHORT, "--out", self.path("of-" + name), *more, "--data", self.write(name, content)).stdout

@@ -133,7 +133,14 @@ class EncoderTest(CommandTest):
     def test_an_encoder_needs_labels(self):
         text = self.write("text.txt", "the red box is here\n" * 100)
         told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
-        self.assertIn("a model of type bert is trained with a head: it needs labels", told)
+        self.assertIn(f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, which does not generate text: give it texts with labels", told)
+        for rows, what in (([{"prompt": "red", "completion": "box"}] * 9, "examples without labels"), ([{"messages": [{"role": "user", "content": "red"}]}] * 9, "examples without labels"),
+                           ([{"prompt": "a", "chosen": "red", "rejected": "box"}] * 9, "pairs of answers"), ([{"text": "red"}] * 9, "examples without labels")):
+            data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+            told = self.train_on(data, "--steps", 1, expect=FAILED).stderr
+            self.assertIn(f"rows.jsonl: has {what}, and ", told)
+            self.assertIn("(--task masked)", told)
+        self.train_on(text, "--steps", 1, "--task", "masked", out="masked")
         self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
 
     # A classifier that was trained a little.

@@ -105,6 +105,56 @@ class HeldOutTest(CommandTest):
         self.assertRegex(text, pattern)
         return re.search(pattern, text).group(1)
 
+    def test_eval_knows_what_the_run_was_trained_on(self):
+        data, other = self.table(200), self.table(60, "other.csv")
+        self.run_command("train", *SMALL[:-2], "--data", data, "--out", self.path("run"), "--steps", 10)
+        of_run = self.evaluation("--model", self.path("run"), "--data", data)
+        self.assertEqual((of_run["part"], of_run["eval_loss"]), ("held_out", self.metrics("run")[-1]["eval_loss"]))
+        copy = self.evaluation("--model", self.path("run"), "--data", self.write("copy.csv", self.read(".", "table.csv")))   # by its content
+        self.assertEqual({**copy, "data": data}, of_run)
+        whole = self.evaluation("--model", self.path("run"), "--data", data, "--all")
+        self.assertEqual((whole["part"], whole["texts"]), ("all", 200))
+        # Of any other file all counts, unless a part is asked for.
+        unseen = self.evaluation("--model", self.path("run"), "--data", other)
+        self.assertEqual((unseen["part"], unseen["texts"]), ("all", 60))
+        self.assertEqual(unseen, self.evaluation("--model", self.path("run"), "--data", other, "--all"))
+        part = self.evaluation("--model", self.path("run"), "--data", other, "--held-out")
+        self.assertEqual(part["part"], "held_out")
+        self.assertLess(part["texts"], 10)
+        self.refused("eval", "--model", self.path("run"), "--data", other, "--all", "--held-out", expect=USAGE, says=["--all", "--held-out"])
+        # Tokens are those of texts, without what fills a sample up; of a part of the samples they are not known.
+        self.assertEqual(unseen["tokens"], sum(len(row.split(",")[0]) for row in self.read(".", "other.csv").splitlines()[1:]))
+        self.assertIsNone(self.evaluation("--model", self.path("run"), "--data", other, "--eval-batches", 1)["tokens"])
+        # What the run was evaluated on is evaluated whole; its loss is that of the last evaluation.
+        self.run_command("train", *SMALL[:-2], "--data", data, "--eval-data", other, "--out", self.path("apart"), "--steps", 10)
+        said = self.evaluation("--model", self.path("apart"), "--data", other)
+        self.assertEqual((said["part"], said["texts"]), ("all", 60))
+        self.assertAlmostEqual(said["eval_loss"], self.metrics("apart")[-1]["eval_loss"], places=6)
+        self.assertIn("was trained on all of", self.run_command("eval", "--model", self.path("apart"), "--data", data).stderr)
+
+    def test_eval_of_texts_says_what_it_goes_over(self):
+        text = self.text()
+        self.run_command("train", *SMALL[:-2], "--eval-batches", 3, "--data", text, "--steps", 5, "--out", self.path("run"))
+        said = self.run_command("eval", "--model", self.path("run"), "--data", text).stdout
+        self.assertIn(f"over 384 tokens of {text}, in the part that training on it holds out\n", said)
+        self.assertEqual(self.evaluation("--model", self.path("run"), "--data", text)["eval_loss"], self.metrics("run")[-1]["eval_loss"])
+        other = self.write("other.txt", self.read(".", "text.txt")[:2001])
+        self.assertIn(f"over 2,000 tokens of {other}, each once, in windows of 32 end to end\n", self.run_command("eval", "--model", self.path("run"), "--data", other).stdout)
+        self.assertIn(f"over 256 tokens of {other}, in 2 batches of it\n", self.run_command("eval", "--model", self.path("run"), "--data", other, "--eval-batches", 2).stdout)
+        # A model and the run that began with it are compared on the same part.
+        self.run_command("train", "--model", self.path("run"), *SMALL[2:], "--data", text, "--steps", 5, "--out", self.path("next"))
+        before = self.evaluation("--model", self.path("run"), "--data", text, "--eval-batches", 2)
+        self.assertEqual(before["eval_loss"], self.evaluation("--model", self.path("run"), "--data", self.write("again.txt", self.read(".", "text.txt")), "--held-out", "--eval-batches", 2)["eval_loss"])
+
+    def test_short_epochs_are_told(self):
+        data = self.table(200)
+        words = ["train", "--model", "nano", "--data", data, "--vram", "256MiB", "--threads", 2]
+        told = self.run_command(*words, "--batch", 8, "--seq", 256, "--epochs", 2, "--out", self.path("run"))
+        self.assertRegex(told.stderr, r"warning: --data \S*table.csv: an epoch is 1.\d steps: a batch of 8 samples of 256 tokens holds 9\d(.\d)? of the 200 examples; for more steps give a smaller --batch \(or --batch-examples\), or a shorter --seq\n")
+        self.assertRegex(told.stdout, r"\nsteps       \d, which go 2\.\d+ times over the data; --epochs asks for 2, and every step takes a whole batch\n")
+        told = self.run_command(*words, "--batch", 2, "--seq", 32, "--epochs", 0.5, "--out", self.path("more"))
+        self.assertEqual(told.stderr, "")
+
     def test_a_file_of_one_line(self):
         self.refused("train", *SMALL, "--data", self.write("one.csv", "text,label\nship,sea\n"), "--steps", 1, "--out", self.path("none"), says=["one.csv: all texts have the label \"sea\""])
         self.refused("train", *SMALL, "--data", self.write("none.csv", "text,label\n"), "--steps", 1, "--out", self.path("none"), says=["none.csv: expected a line for each text"])

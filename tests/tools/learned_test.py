@@ -191,18 +191,23 @@ class LearnedTest(CommandTest):
         def shown(rows, *more):
             return self.parsed(self.run_command("train", "--model", self.path("bert"), "--data", self.lines(rows), "--seq", 16, "--show-examples", 9, *more).stdout)
         labelled = shown([{"text": "red box", "label": "a"}, {"text": "boxes", "label": "b"}])
-        self.assertEqual(sorted(first.split(": ")[1] for first, _ in labelled), ['4 tokens, label "a"', '4 tokens, label "b"'])
-        self.assertEqual({pieces[0][0] for _, pieces in labelled}, {"text"})
+        self.assertEqual(labelled, [('text 1 of data.jsonl, line 1: 4 tokens, label "a"', [("text", "[CLS]red box[SEP]")]), ('text 2 of data.jsonl, line 2: 4 tokens, label "b"', [("text", "[CLS]boxes[SEP]")])])
+        # In the order of the file, whatever the order of the run.
+        table = self.write("table.csv", "text,label\n" + "".join(f'"red {"box " * i}",{"ab"[i % 2]}\n' for i in range(9)))
+        shown_rows = self.parsed(self.run_command("train", "--model", self.path("bert"), "--data", table, "--seq", 16, "--show-examples", 9).stdout)
+        self.assertEqual([first for first, _ in shown_rows], [f'text {i + 1} of table.csv:{i + 2}: {i + 3} tokens, label "{"ab"[i % 2]}"' for i in range(9)])
         several = shown([{"text": "red", "labels": ["x", "y"]}, {"text": "box", "labels": []}])
-        self.assertEqual(sorted(first.split(", ", 1)[1] for first, _ in several), ["labels \"x\", \"y\"", "labels none"])
+        self.assertEqual(sorted(first.split(" tokens, ")[1] for first, _ in several), ["labels \"x\", \"y\"", "labels none"])
         numbers = shown([{"text": "red", "label": 1.5}, {"text": "box", "label": -2}], "--task", "number")
-        self.assertEqual(sorted(first.split(", ")[1] for first, _ in numbers), ["number -2", "number 1.5"])
+        self.assertEqual(sorted(first.split(" tokens, ")[1] for first, _ in numbers), ["number -2", "number 1.5"])
         tagged = shown([{"tokens": ["red", "boxes"], "tags": ["O", "B-X"]}])
-        self.assertEqual(tagged[0][0], "text 1: 5 tokens, 2 labels")
+        self.assertEqual(tagged[0][0], "text 1 of data.jsonl, line 1: 5 tokens, 2 labels")
         self.assertEqual([role for role, _ in tagged[0][1]], ["no label", "O", "B-X", "no label"])
         hidden = shown([{"text": "red boxes"}], "--task", "masked")
-        self.assertEqual(hidden[0][0], "text 1: 5 tokens, 3 of them may be hidden, each by a chance of 0.15")
-        self.assertEqual([role for role, _ in hidden[0][1]], ["never hidden", "may be hidden", "never hidden"])
+        self.assertEqual(hidden[0][0], "text 1 of data.jsonl, line 1: 5 tokens, 3 of them may be hidden, each by a chance of 0.15")
+        self.assertEqual(hidden[0][1], [("never hidden", "[CLS]"), ("may be hidden", " red boxes"), ("never hidden", "[SEP]")])
+        hidden = shown([{"text": "red " * n} for n in range(1, 6)], "--task", "masked")
+        self.assertEqual([first.split(":")[0] for first, _ in hidden], [f"text {n} of data.jsonl, line {n}" for n in range(1, 6)])
 
     def test_a_batch_in_examples(self):
         data = self.lines([{"prompt": "ab", "completion": "cdefg"}] * 80)   # 8 tokens, four in a sample of 32

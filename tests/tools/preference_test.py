@@ -42,7 +42,7 @@ class PreferenceTest(CommandTest):
         told = self.train_on("run", data, "--steps", 30, "--lr", "1e-3").stdout
         self.assertRegex(told, r"pairs       80 of chosen and rejected answers, for dpo; [\d,]+ tokens are learned\n")
         self.assertRegex(told, r"reference   what the model says now of 80 pairs in [\d,]+ tokens\n")
-        self.assertRegex(told, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+\)\n")
+        self.assertRegex(told, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+, reward margin [\d.]+\)\n")
         self.assertRegex(told, r"trained     30 steps on [\d,]+ pairs\n")
         self.assertIn(" pairs/s ", told)
         steps = [line for line in self.metrics("run") if "loss" in line]
@@ -58,6 +58,9 @@ class PreferenceTest(CommandTest):
         again = self.evaluation("--model", self.path("run"), "--data", data)
         self.assertEqual(again["eval_loss"], self.metrics("run")[-1]["eval_loss"])
         self.assertEqual(again["accuracy"], 1)
+        for figure in ("reward_margin", "reward_chosen", "reward_rejected"):
+            self.assertEqual(again[figure], self.metrics("run")[-1]["eval_" + figure])
+        self.assertAlmostEqual(again["reward_margin"], again["reward_chosen"] - again["reward_rejected"], places=9)
         unseen = self.file(self.pairs(30, seed=5), "unseen.jsonl")
         told = self.run_command("eval", "--model", self.path("run"), "--data", unseen, "--all", "--document-end", 0).stdout
         self.assertRegex(told, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")

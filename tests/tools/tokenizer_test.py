@@ -81,7 +81,21 @@ class TokenizerTest(CommandTest):
         words = ["tokenize", "--model", model, "--data", self.write("text", "A"), "--out", self.path("o.bin"), "--overwrite"]
         self.write("model/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
         self.refused(*words, says=["model/tokenizer_config.json: do_lower_case is false, but the tokenizer's own file says true"])
-        for agrees in ('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}', '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}'):
+        for config, says in (({"tokenizer_class": "BertTokenizer", "strip_accents": False}, "strip_accents is false, but the tokenizer's own file says true"),
+                             ({"tokenizer_class": "BertTokenizerFast", "tokenize_chinese_chars": False}, "tokenize_chinese_chars is false, but the tokenizer's own file says true")):
+            self.write("model/tokenizer_config.json", json.dumps(config))
+            self.refused(*words, says=[f"model/tokenizer_config.json: {says}"])
+        # BERT's classes of transformers 5 take what is not set as their default, whatever the tokenizer's own file says.
+        for normalizer, says in (({"lowercase": False}, "do_lower_case is not set, which BertTokenizer takes as true, but the tokenizer's own file says false"),
+                                 ({"lowercase": True, "strip_accents": False}, "strip_accents is not set, which BertTokenizer takes as true, but the tokenizer's own file says false"),
+                                 ({"lowercase": True, "handle_chinese_chars": False}, "tokenize_chinese_chars is not set, which BertTokenizer takes as true, but the tokenizer's own file says false")):
+            other = self.model("other", {**pieces, "normalizer": {"type": "BertNormalizer", **normalizer}})
+            self.write("other/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer"}')
+            self.refused("tokenize", "--model", other, *words[3:], says=[says])
+            self.write("other/tokenizer_config.json", json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": normalizer["lowercase"], "strip_accents": normalizer.get("strip_accents"),
+                                                                  "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True)}))
+            self.run_command("tokenize", "--model", other, *words[3:])
+        for agrees in ('{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true}', '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}', '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}'):
             self.write("model/tokenizer_config.json", agrees)
             self.run_command(*words)
             self.assertEqual(self.tokens(self.path("o.bin")), [1])

@@ -12,6 +12,7 @@
 #include "label_metrics.h"
 #include "labelled.h"
 #include "units.h"
+#include "utf8.h"
 #include "value_metrics.h"
 
 namespace command {
@@ -69,11 +70,11 @@ double binary_cross_entropy(std::span<const float> logits, std::span<const float
 
 uint32_t largest_of(std::span<const float> logits) { return static_cast<uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
 
-void put(Answered& answered, const LabelMetrics& m) {
+void put(Answered& answered, const LabelMetrics& m, const std::string& positive) {
   answered.accuracy = m.accuracy;
   answered.figures = {{"f1_macro", m.f1_macro}, {"f1_micro", m.f1_micro}, {"matthews", m.matthews}};
   if (m.f1) answered.figures.emplace_back("f1", *m.f1);
-  answered.line = fmt::format("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}", m.f1 ? fmt::format("{:.4f} of the second label, ", *m.f1) : "", m.f1_macro, m.f1_micro, m.matthews);
+  answered.line = fmt::format("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}", m.f1 ? fmt::format("{:.4f} of the label {}, ", *m.f1, json_quoted(shortened(positive))) : "", m.f1_macro, m.f1_micro, m.matthews);
 }
 
 void put(Answered& answered, const LabelsMetrics& m) {
@@ -99,7 +100,7 @@ void put(Answered& answered, const EntityScores& scores) {
 
 }  // namespace
 
-Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels) {
+Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels, size_t positive) {
   const size_t width = labels.size();
   const bool of_tokens = task == STW_TASK_TOKEN_LABEL, has_entities = of_tokens && are_entity_tags(labels);
   const std::vector<Asked> documents = documents_from(examples, first, task, width);
@@ -143,7 +144,7 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
     answered.loss = metrics.mse;
     put(answered, metrics);
   } else if (answered.count > 0) {
-    put(answered, label_metrics(wanted, given, width));
+    put(answered, label_metrics(wanted, given, width, positive), width == 2 ? labels[positive] : "");
     if (has_entities) put(answered, entities);
   }
   return answered;

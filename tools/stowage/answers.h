@@ -24,6 +24,6 @@ struct Answered {
 
 // The documents that begin with token number `first`, of a model with these labels and this task (STW_TASK_*). Throws a Failure with the library's status, STW_NON_FINITE among
 // them.
-Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels);
+Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels, size_t positive = 1);
 
 }  // namespace command

@@ -261,11 +261,13 @@ struct ClassifyCommand {
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
   CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or which labels, or which number; or what its words have.");
-  command.footer("A line for each text, in their order, empty ones too: the label and its probability; where a text may have several, all of them above\n"
-                 "--threshold and none on an empty line; or its number. A text without a token, around which the tokenizer puts none, has an empty line\n"
-                 "(--json: null). Texts are cut to the samples that the classifier was trained on.\n"
-                 "Of a model that labels words: the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
-                 "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
+  command.footer("It prints a line for each text, in their order. An empty text has a line too. Texts are cut to the samples that the classifier was trained on.\n"
+                 "  one label of a text: the label and its probability\n"
+                 "  any number of labels: those above --threshold, each with its probability; an empty line where there are none\n"
+                 "  numbers: the numbers\n"
+                 "  labels of words: the entities of the text, each as LABEL FIRST:END SCORE WORDS, with tabs between them; or WORD/TAG for each word,\n"
+                 "    where tags do not say where entities begin. A text is split at white space and punctuation, unless its file has words.\n"
+                 "A text without a token, such as an empty one of a tokenizer that puts none around it, has an empty line (--json: null).");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");

@@ -89,6 +89,25 @@ void require_downloaded(const DataSource& data) {
   }
 }
 
+// Where nothing tells a model to stop after its answer.
+void warn_of_endless_turns(const chat::ChatTemplate& conversations, const DataRequest& request) {
+  static std::string told;   // of which one, once
+  if (told == conversations.path() || request.tokenization.kind() == Tokenization::Kind::ids) return;
+  told = conversations.path();
+  std::string end;
+  try {
+    end = conversations.end_of_answer("--chat-template");
+  } catch (const Failure&) {   // it refuses so short a conversation
+    return;
+  }
+  const std::vector<int32_t> tokens = request.tokenization.encode(end, "--chat-template", true), ends = end_tokens(run_of(request.flags));
+  const bool is_of_bytes = request.tokenization.kind() == Tokenization::Kind::bytes;
+  const auto may_end = [&](int32_t token) { return std::find(ends.begin(), ends.end(), token) != ends.end() || (is_of_bytes ? token > ' ' : !request.tokenization.has_text(token)); };
+  if (std::any_of(tokens.begin(), tokens.end(), may_end)) return;
+  complain("stowage: warning: {}: writes no end-of-turn token after an answer, but {}: the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens", conversations.path(),
+           end.empty() ? "nothing" : json_quoted(end));
+}
+
 // The token behind every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
@@ -99,6 +118,27 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
     throw Failure(exit_usage, fmt::format("{}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
                                           path, *end, grouped(vocabulary)));
   return static_cast<int32_t>(*end);
+}
+
+// The pairs at the end, in files of their own.
+std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& all, const Examples& examples, const Kept& of_all, uint64_t vocabulary) {
+  const stw_dataset_info info = query(all.dataset);
+  if (info.evaluation_tokens == 0) return nullptr;
+  const auto pairs = std::make_shared<OpenData::HeldOutPairs>();
+  pairs->first_token = info.training_tokens;
+  auto answer = all.answers.begin();
+  for (uint64_t token = 0; token < info.training_tokens; ++answer) token += answer->tokens;
+  pairs->answers.assign(answer, all.answers.end());
+  Kept kept;
+  kept.tokens.emplace(token_file(std::span(examples.tokens).subspan(info.training_tokens), vocabulary));
+  kept.marks.emplace(examples.marks.substr(info.training_tokens));
+  kept.file = of_all.file, kept.path = kept.tokens->path(), kept.marks_path = kept.marks->path();
+  kept.options = of_all.options;
+  kept.options.path = kept.path.c_str(), kept.options.marks = kept.marks_path.c_str(), kept.options.reference = nullptr;
+  kept.options.set_mask |= STW_SET_HELD_OUT;
+  kept.options.held_out = 1;
+  pairs->dataset = kept.open();
+  return pairs;
 }
 
 }  // namespace
@@ -170,7 +210,9 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   };
   const FindTemplate find_template = chat_template;
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request), request.sequence);
-  return has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
+  Examples examples = has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
+  if (conversations && is_own) warn_of_endless_turns(*conversations, request);
+  return examples;
 }
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
@@ -244,6 +286,25 @@ static bool is_masked(const ModelFlags& model) {
   }
 }
 
+// Where an encoder is to learn what follows a text, which it never says. One that has labels is told of by its data.
+static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
+  ModelFlags as_masked = model;
+  as_masked.task = "masked", as_masked.label_count = 0;
+  try {
+    const stw_model_info about = query(open_model(model));
+    if (about.generates || about.labels > 0) return;
+  } catch (const Failure&) {
+    try {
+      if (query(open_model(as_masked)).generates) return;
+    } catch (const Failure&) {   // what is wrong with it is told when it is opened to be trained
+      return;
+    }
+  }
+  const char* const what = data.has_pairs ? "pairs of answers" : data.source.holds_examples() ? "examples without labels" : data.source.has_tokens() ? "token ids" : "text without labels";
+  throw Failure(exit_failed, fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it texts with labels (\"text\" and \"label\"; --label-field names another), words with tags, "
+                                         "or texts to learn hidden tokens of (--task masked)", data.path, what, model.source));
+}
+
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.source = DataSource(data.files, reading_of(data));
   data.path = data.source.name();
@@ -274,6 +335,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!data.has_pairs && plan.preference != "auto")
     throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
+  if (model.task.empty() && !data.has_labels && !data.has_tags && !data.masks) refuse_encoder(model, data);
   if (data.has_pairs && data.fields.text_given) throw Failure(exit_usage, fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
   if (!plan.examples || data.has_labels || data.has_tags || data.masks || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
@@ -431,6 +493,7 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     opened.held_out_examples = static_cast<uint64_t>(documents) / (flags.has_pairs ? 2 : 1);
     if (labels) opened.labelled = std::make_shared<const Examples>(std::move(*examples));
   }
+  if (flags.has_pairs && request.evaluates && examples) opened.held_out_pairs = held_out_pairs_of(opened, *examples, *kept, about.vocabulary);
   if (flags.has_pairs)
     opened.against = [kept](const std::string& reference) {
       kept->options.reference = reference.c_str();

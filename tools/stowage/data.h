@@ -49,6 +49,9 @@ struct OpenData {
   std::shared_ptr<const Examples> labelled;   // what the dataset was made of where the model has labels or numbers; else none
   struct Answer { uint64_t tokens, learned; };
   std::vector<Answer> answers;   // of pairs: chosen and rejected in turn, in the order of the tokens
+  // Of pairs: those that are held out by themselves, whose first token is that one of all. Null: none are.
+  struct HeldOutPairs { Dataset dataset; std::vector<Answer> answers; uint64_t first_token; };
+  std::shared_ptr<const HeldOutPairs> held_out_pairs;
   std::function<Dataset(const std::string& reference)> against;   // of pairs: the same with the log-probabilities in that file
 };
 

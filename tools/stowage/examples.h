@@ -26,7 +26,7 @@ struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
   std::string marks;             // STW_MARK_*, one of each token
   std::string labels;            // of texts with labels: as stw_dataset_options.labels has them; else empty
-  std::vector<Origin> origins;   // of each document; empty: not known
+  std::vector<Origin> origins;   // of each document, or of pairs of each answer
   ExampleCounts counts;
 };
 

@@ -5,7 +5,7 @@
 
 namespace command {
 
-LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count) {
+LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count, size_t positive) {
   std::vector<double> right(count), wanted(count), given(count);   // texts by label: answered rightly, with that label, with that answer
   double hits = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -27,7 +27,7 @@ LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uin
     products += wanted[k] * given[k];
     squares_wanted += wanted[k] * wanted[k];
     squares_given += given[k] * given[k];
-    if (count == 2 && k == 1) metrics.f1 = f1;
+    if (count == 2 && k == positive) metrics.f1 = f1;
   }
   metrics.f1_macro = sum / seen;
   const double spread = std::sqrt((texts * texts - squares_wanted) * (texts * texts - squares_given));

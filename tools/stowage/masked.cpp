@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "failure.h"
@@ -89,16 +90,20 @@ Examples read_masked(const DataSource& data, const LabelFields& fields, const Ma
   const uint64_t around = tokens.before.size() + tokens.after.size();
   if (sequence <= around) throw Failure(exit_usage, fmt::format("--seq {}: expected more than the {} tokens that the tokenizer puts around a text", sequence, around));
   const uint64_t room = sequence - around;
-  std::vector<LabelledText> texts = all_texts_of(data, fields);
-  shuffle(texts, order);
+  const std::vector<LabelledText> texts = all_texts_of(data, fields);
+  std::vector<size_t> numbers(texts.size());
+  std::iota(numbers.begin(), numbers.end(), size_t{0});
+  shuffle(numbers, order);
   Examples all;
-  for (const LabelledText& text : texts) {
+  for (const size_t number : numbers) {
+    const LabelledText& text = texts[number];
     const std::vector<int32_t> inner = tokenization.encode(text.text, text.place, true);
     if (inner.empty()) continue;
     ++all.counts.examples;
     all.counts.longer += inner.size() > room;
     for (size_t begin = 0; begin < inner.size(); begin += room) {
       const size_t end = std::min<size_t>(inner.size(), begin + room), first = all.tokens.size();
+      all.origins.push_back({number + 1, text.place});
       all.tokens.insert(all.tokens.end(), tokens.before.begin(), tokens.before.end());
       all.tokens.insert(all.tokens.end(), inner.begin() + static_cast<std::ptrdiff_t>(begin), inner.begin() + static_cast<std::ptrdiff_t>(end));
       all.tokens.insert(all.tokens.end(), tokens.after.begin(), tokens.after.end());

@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -11,6 +12,8 @@
 #include "files.h"
 #include "flags.h"
 #include "folder_lock.h"
+#include "json_value.h"
+#include "model_card.h"
 #include "run_folder.h"
 #include "tokenization.h"
 #include "units.h"
@@ -46,7 +49,21 @@ struct MergeCommand {
       throw;
     }
     names.insert(names.begin(), "config.json");
+    if (!is_there(folder.card()) || is_card_of_run(folder.card())) write_text(folder.card(), card(info)), names.push_back("README.md");
     fmt::print("wrote       {}: model.safetensors ({}), {}\n", out, exact_bytes(file_bytes(folder.weights())), fmt::join(names, ", "));
+  }
+
+  std::string card(const stw_model_info& info) const {
+    const std::string adapters = model.adapter.empty() ? model.source : model.adapter, path = adapters + "/adapter_config.json";
+    ModelCard made;
+    made.folder = out, made.base = model.source, made.architecture = info.architecture, made.task = info.task, made.is_merged = true;
+    if (model.adapter.empty())   // the adapters name their model
+      if (const auto text = read_text_if_there(path)) {
+        const JsonValue config = read_json(*text, path);
+        made.base = JsonView(config, path + ": ").at("base_model_name_or_path").text_or(model.source);
+      }
+    made.rows = {{"adapters", fmt::format("rank {}, of {}", info.adapter_rank, std::filesystem::path(adapters).lexically_normal().filename().string())}};
+    return model_card(made);
   }
 };
 

@@ -147,7 +147,7 @@ std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<u
     found->loss = json_number(line, "", "eval_loss").value_or(undefined);
     found->accuracy = json_number(line, "", "eval_accuracy");
     found->rmse = json_number(line, "", "eval_rmse");
-    for (const char* name : {"f1_macro", "f1_micro", "matthews", "f1", "mse", "mae", "pearson", "spearman", "precision", "recall"})
+    for (const char* name : {"f1_macro", "f1_micro", "matthews", "f1", "mse", "mae", "pearson", "spearman", "precision", "recall", "reward_margin", "reward_chosen", "reward_rejected"})
       if (const auto value = json_number(line, "", std::string("eval_") + name)) found->figures.emplace_back(name, *value);
   });
   return found;

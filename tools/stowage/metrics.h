@@ -3,7 +3,7 @@
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,"sample_tokens_per_second":25600}
 //   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}     where examples, or pairs, are left out
 //   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts. Where all that is
-//                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson" and the like
+//                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson", "eval_reward_margin" and the like
 //
 // "tokens" are those that are learned, so far, and "tokens_per_second" too; "sample_tokens_per_second" are all tokens of samples, as a plan counts them.
 //

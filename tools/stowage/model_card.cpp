@@ -86,7 +86,8 @@ std::string model_card(const ModelCard& card) {
                         json_quoted(data), json_quoted(data));
     for (const auto& [type, value] : metrics) text += fmt::format("    - type: {}\n      value: {}\n", type, value);
   }
-  text += fmt::format("---\n\n{}\n\n# {}\n\nA {} model, trained by Stowage {}.\n\n| | |\n|---|---|\n", mark, name, card.architecture, card.version);
+  text += fmt::format("---\n\n{}\n\n# {}\n\nA {} model, {} by Stowage {}.\n\n| | |\n|---|---|\n", mark, name, card.architecture, card.is_merged ? "with low-rank adapters added to its weights" : "trained",
+                      fmt::format("{}.{}.{}", stw_version() / 10000, stw_version() / 100 % 100, stw_version() % 100));
   text += fmt::format("| model before | {} |\n", in_cell(hub.empty() ? last_part(card.base) : hub));
   for (const auto& [what, told] : card.rows) text += fmt::format("| {} | {} |\n", what, in_cell(told));
   if (!metrics.empty()) {

@@ -20,13 +20,13 @@ namespace {
 
 // `begin` tells that it begins, when a signal already stops it. `answers`: as EvaluationLine has it.
 template <class Begin>
-void write(const Trainer& trainer, const OpenData& data, const std::string& path, bool answers, const Begin& begin) {
+void write(const Trainer& trainer, stw_dataset* data, const std::string& path, bool answers, const Begin& begin) {
   Interrupt interrupt(false);
   interrupt.cancels(trainer.get());
   begin();
   const stw_status status = interrupt.requested() ? STW_CANCELLED : call([&](stw_error* error) {
     const EvaluationLine line(trainer.get(), "reference", answers);
-    return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error);
+    return stw_trainer_write_reference(trainer.get(), data, path.c_str(), error);
   }, STW_CANCELLED);
   interrupt.cancels(nullptr);
   if (status == STW_CANCELLED) throw Failure(interrupt.exit_code(), "stopped while the reference was computed; nothing of it is kept");
@@ -58,7 +58,7 @@ void References::open(OpenData& data, const std::string& of_run, const std::stri
   const stw_dataset_info info = query(data.dataset);
   const std::string made = file + unfinished;
   made_.push_back({made, file});
-  write(trainer, data, made, false, [&] {
+  write(trainer, data.dataset.get(), made, false, [&] {
     tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
          is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
     std::fflush(stdout);
@@ -78,7 +78,7 @@ void References::keep() {
   copied_.clear();
 }
 
-TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& data) {
+TemporaryReference::TemporaryReference() {
   std::error_code problem;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(problem);
   if (problem) throw Failure(exit_failed, fmt::format("there is no folder for temporary files (TMPDIR): {}", problem.message()));
@@ -86,12 +86,13 @@ TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& d
   const int file = made_file(path_);
   if (file < 0) throw Failure(exit_failed, fmt::format("{}: cannot create it: {}", path_, std::strerror(errno)));
   ::close(file);
-  try {
-    write(trainer, data, path_, true, [] {});
-  } catch (...) {
-    std::remove(path_.c_str());
-    throw;
-  }
+}
+
+// The file is there from the first constructor on, and its destructor takes it away whatever fails here.
+TemporaryReference::TemporaryReference(const Trainer& trainer, stw_dataset* data) : TemporaryReference() { write(trainer, data, path_, true, [] {}); }
+
+TemporaryReference::TemporaryReference(stw_trainer* trainer, stw_dataset* data) : TemporaryReference() {
+  call([&](stw_error* error) { return stw_trainer_write_reference(trainer, data, path_.c_str(), error); });
 }
 
 TemporaryReference::~TemporaryReference() { std::remove(path_.c_str()); }

@@ -28,12 +28,15 @@ class References {
 // A file without a place of its own, for as long as this lives.
 class TemporaryReference {
  public:
-  TemporaryReference(const Trainer& trainer, const OpenData& data);
+  TemporaryReference(const Trainer& trainer, stw_dataset* data);
+  // Inside of a run, which sees to signals itself: throws a Failure whose status is STW_CANCELLED where one stopped it.
+  TemporaryReference(stw_trainer* trainer, stw_dataset* data);
   ~TemporaryReference();
   TemporaryReference(const TemporaryReference&) = delete;
   const std::string& path() const { return path_; }
 
  private:
+  TemporaryReference();   // an empty file
   std::string path_;
 };
 

@@ -16,7 +16,12 @@ struct Rewards {
   double margin() const { return chosen - rejected; }
 };
 
-// Of all pairs. `reference`: the file of the reference's log-probabilities, of dpo and ipo.
-Rewards rewards_of(const Trainer& trainer, const OpenData& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta);
+// Some pairs, and which of the reference's tokens is their first one.
+struct AnswersOf { stw_dataset* data; const std::vector<OpenData::Answer>& answers; uint64_t first_token; };
+
+// `reference`: the file of the reference's log-probabilities, of dpo and ipo.
+Rewards rewards_of(const Trainer& trainer, const AnswersOf& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta);
+// The same inside of a run, which sees to signals itself: throws a Failure whose status is STW_CANCELLED where one stopped it.
+Rewards rewards_in_run(stw_trainer* trainer, const AnswersOf& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta);
 
 }  // namespace command

@@ -51,8 +51,18 @@ class ExamplePrinter {
   std::string text_of(Tokens piece, bool is_first) const {
     Decoding state;
     state.has_tokens = state.has_text = !is_first;
-    const std::string text = tokenization_.text_of(piece, state);
-    return text + tokenization_.rest_of_text(state);
+    std::string text;
+    for (size_t begin = 0, end; begin < piece.size(); begin = end) {   // special tokens are no text, and stand here as the tokenizer writes them
+      if (const std::string special = tokenization_.special_text(piece[begin]); !special.empty()) {
+        text += special;
+        end = begin + 1;
+        continue;
+      }
+      for (end = begin + 1; end < piece.size() && tokenization_.special_text(piece[end]).empty();) ++end;
+      text += tokenization_.text_of(piece.subspan(begin, end - begin), state);
+      text += tokenization_.rest_of_text(state);
+    }
+    return text;
   }
   const Tokenization& tokenization_;
 };
@@ -118,12 +128,12 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
   const size_t of_each = flags.has_pairs ? 2 : 1;
   std::vector<size_t> order((bounds.size() - 1) / of_each);
   std::iota(order.begin(), order.end(), size_t{0});
-  if (!all.origins.empty()) std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all.origins[a * of_each].number < all.origins[b * of_each].number; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all.origins[a * of_each].number < all.origins[b * of_each].number; });
   order.resize(std::min<uint64_t>(count, order.size()));
   const char* const noun = flags.has_pairs ? "pair" : about.labels > 0 || masks ? "text" : "example";
   for (size_t number = 0; number < order.size(); ++number) {
     const size_t first = order[number] * of_each;
-    const std::string place = all.origins.empty() ? "" : " of " + printable(all.origins[first].place);
+    const std::string place = " of " + printable(all.origins[first].place);
     for (size_t document = first; document < first + of_each; ++document) {
       const Tokens tokens = Tokens(all.tokens).subspan(bounds[document], bounds[document + 1] - bounds[document]);
       const std::vector<std::string> roles = roles_of(all, bounds[document], bounds[document + 1], request, masks);

@@ -214,13 +214,13 @@ std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<cons
 Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model,
                          uint64_t sequence, Order order) {
   const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, labels);
-  struct Document { SeenText text; std::vector<uint32_t> labels; };
+  struct Document { SeenText text; std::vector<uint32_t> labels; Origin origin; };
   std::vector<Document> documents;
   Examples all;
   for (size_t t = 0; t < texts.size(); ++t) {
     SeenWords seen = tokens_of_words(texts[t].words, texts[t].place, tokenization, model, sequence);
     all.counts.longer += seen.text.is_cut;
-    Document document{std::move(seen.text), {}};
+    Document document{std::move(seen.text), {}, {t + 1, texts[t].place}};
     document.labels.assign(document.text.tokens.size(), UINT32_MAX);
     for (size_t w = 0; w < seen.first.size(); ++w) {
       if (seen.first[w] >= 0) document.labels[static_cast<size_t>(seen.first[w])] = numbers[t][w];
@@ -232,6 +232,7 @@ Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std:
   shuffle(documents, order);
   all.counts.examples = documents.size();
   for (const Document& document : documents) {
+    all.origins.push_back(document.origin);
     for (size_t i = 0; i < document.labels.size(); ++i) {
       for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(document.labels[i] >> (8 * byte));
       const bool is_second = !document.text.token_types.empty() && document.text.token_types[i] != 0;

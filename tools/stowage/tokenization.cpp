@@ -174,6 +174,8 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, Decoding& sta
 
 std::string Tokenization::rest_of_text(Decoding& state) const { return kind_ == Kind::text ? tokenizer_->finish(state) : take_characters(state.bytes, true); }
 
+std::string Tokenization::special_text(int32_t token) const { return kind_ == Kind::text ? tokenizer_->special_text(token) : ""; }
+
 bool Tokenization::has_text(int32_t token) const { return tokenizer_->has_text(token); }
 
 std::vector<int32_t> end_tokens(const std::string& model) {

@@ -53,6 +53,7 @@ class Tokenization {
   std::string text_of(std::span<const int32_t> tokens, Decoding& state) const;
   std::string rest_of_text(Decoding& state) const;
   bool has_text(int32_t token) const;   // kind text
+  std::string special_text(int32_t token) const;   // of a special token what the tokenizer calls it; of others, and of the other kinds, empty
 
  private:
   Tokenization(Kind kind, uint64_t vocabulary, const std::string& file = {});

@@ -148,6 +148,29 @@ void check_flags(const TrainFlags& flags) {
   if (flags.run.steps) check_schedule(flags);
 }
 
+// Of evaluations that come too late for what is to be decided by them.
+void warn_of_few_evaluations(const RunSettings& run) {
+  if (!run.keeps_best && !run.patience) return;
+  const uint64_t before_last = run.evaluate_every ? (run.steps - 1) / run.evaluate_every : 0;   // the one after the last step comes in any case
+  const std::string how_often = run.evaluate_every ? fmt::format("--eval-every {}", run.evaluate_every) : "--eval-every 0";
+  if (run.keeps_best && before_last == 0)
+    complain("stowage: warning: --keep-best: the run has {} steps and {}, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every", grouped(run.steps), how_often);
+  if (run.patience && before_last <= *run.patience)
+    complain("stowage: warning: --patience {}: the run has {} steps and {}, which makes {} evaluation{} before the last one; it takes {} to end a run: give a smaller --eval-every", *run.patience,
+             grouped(run.steps), how_often, grouped(before_last), before_last == 1 ? "" : "s", grouped(*run.patience + 1));
+}
+
+// Of examples of which a batch holds so many that there are few steps.
+void warn_of_short_epochs(const TrainFlags& flags, const OpenData& data, const stw_plan_info& plan) {
+  constexpr double few_steps = 10;
+  constexpr uint64_t many_examples = 20;
+  const double steps = static_cast<double>(samples_of_epoch(data, plan.sequence)) / static_cast<double>(plan.global_batch);
+  if (data.counts.examples < many_examples || steps >= few_steps || !flags.resume.empty()) return;
+  complain("stowage: warning: --data {}: an epoch is {:.2g} step{}: a batch of {} sample{} of {} tokens holds {:.3g} of the {} {}; for more steps give a smaller --batch (or --batch-examples), or a shorter --seq",
+           flags.data.path, steps, steps == 1 ? "" : "s", grouped(plan.global_batch), plan.global_batch == 1 ? "" : "s", grouped(plan.sequence),
+           std::min(static_cast<double>(plan.global_batch) * examples_of_sample(data), static_cast<double>(data.counts.examples)), grouped(data.counts.examples), flags.data.has_pairs ? "pairs" : "examples");
+}
+
 // What a run trains on, and evaluates on.
 struct RunData {
   OpenData training;
@@ -242,7 +265,7 @@ void write_card(const TrainFlags& flags, const Model& model, const RunData& data
   if (is_there(out.card()) && !is_card_of_run(out.card())) return;
   const stw_model_info about = query(model);
   ModelCard card;
-  card.folder = out.path(), card.base = flags.model.source, card.architecture = about.architecture, card.version = fmt::format("{}.{}.{}", stw_version() / 10000, stw_version() / 100 % 100, stw_version() % 100), card.task = about.task;
+  card.folder = out.path(), card.base = flags.model.source, card.architecture = about.architecture, card.task = about.task;
   card.has_adapters = about.adapter_rank > 0, card.has_pairs = flags.data.has_pairs;
   card.data = flags.evaluation.empty() ? flags.data.path : flags.evaluation;
   card.rows = rows_of_card(flags, model, data.training, data.apart, plan, json, end);
@@ -286,6 +309,8 @@ void train(TrainFlags flags) {
     flags.run.steps = static_cast<uint64_t>(std::ceil(*flags.epochs * samples / static_cast<double>(info.global_batch)));
     check_schedule(flags);
   }
+  warn_of_few_evaluations(flags.run);
+  warn_of_short_epochs(flags, data.training, info);
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, info);
   const MadeFolder made(out.path());
@@ -317,13 +342,17 @@ void train(TrainFlags flags) {
   write_text(out.settings(), settings_json(flags.options, content_of(data.training), kept));
   if (!labels.empty()) write_text(out.labels(), labels_text);
   write_chat_template(chat_template, out);
-  const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
+  copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
   const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.task == STW_TASK_NUMBER ? Learned::numbers : about.labels > 0 ? Learned::texts
                           : flags.data.masks ? Learned::masked_tokens : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
-  const HeldOut held_out{data.held_out().dataset.get(), data.held_out().labelled, about.task, labels_of(model)};
+  HeldOut held_out{data.held_out().dataset.get(), data.held_out().labelled, about.task, labels_of(model), {}};
+  if (const auto pairs = data.held_out().held_out_pairs)
+    held_out.rewards = [&, pairs] {
+      return rewards_in_run(trainer.get(), {pairs->dataset.get(), pairs->answers, pairs->first_token}, data.apart.dataset ? out.evaluation_reference() : out.reference(), preference_of(json), flags.preference.beta);
+    };
   TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), held_out, learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
@@ -347,7 +376,7 @@ void train(TrainFlags flags) {
   if (end.batches < flags.run.steps)
     tell("ended early after {} of {} batches: {} evaluations in a row were no better; --resume with a larger --patience goes on\n", grouped(end.batches), grouped(flags.run.steps),
          grouped(best.after));
-  tell_end(out, end, learned, copied);
+  tell_end(out, end, learned);
   const bool is_fp16 = info.precision == STW_PRECISION_FP16;
   require_a_step(begin, end, is_fp16);
   require_finite(run, is_fp16);

@@ -84,12 +84,13 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   if (about.adapter_rank) tell_adapters(about, json);
   const stw_dataset_info tokens = query(data.dataset);
   tell("data        {}: {} tokens to train on, {}; read as {}\n", flags.data.path, grouped(tokens.training_tokens),
-       apart.dataset ? fmt::format("{} held out in {}", grouped(query(apart.dataset).evaluation_tokens), flags.evaluation) : held_out_part(flags.data, data, about),
+       apart.dataset ? fmt::format("{} to evaluate on, in {}", grouped(query(apart.dataset).evaluation_tokens), flags.evaluation) : held_out_part(flags.data, data, about),
        flags.data.source.description());
   tell_examples(flags, about, data.counts, preference_of(json));
   const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
-  tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
-       samples / static_cast<double>(samples_of_epoch(data, plan.sequence)));
+  const double epochs = samples / static_cast<double>(samples_of_epoch(data, plan.sequence));
+  tell("steps       {}, which go {:.3g} times over the data{}\n", grouped(flags.run.steps), epochs,
+       flags.epochs && epochs > 1.005 * *flags.epochs ? fmt::format("; --epochs asks for {:.3g}, and every step takes a whole batch", *flags.epochs) : "");
   if (flags.batch_examples)
     tell("batch       {} samples of {} tokens, which hold {:.3g} {} on average; --batch-examples asks for {}\n", grouped(plan.global_batch), grouped(plan.sequence),
          static_cast<double>(plan.global_batch) * examples_of_sample(data), flags.data.has_pairs ? "pairs" : "examples", grouped(*flags.batch_examples));
@@ -114,7 +115,7 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& 
   else if (!labels.empty()) rows.emplace_back("labels", grouped(about.labels) + (labels.size() <= most ? fmt::format(": {}", fmt::join(labels, ", ")) : ""));
   if (about.adapter_rank) rows.emplace_back("adapters", fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank, grouped(about.trainable), grouped(about.parameters)));
   rows.emplace_back("data", fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
-                                        apart.dataset ? fmt::format("{} held out in {}", grouped(query(apart.dataset).evaluation_tokens), name(flags.evaluation)) : held_out_part(named, data, about)));
+                                        apart.dataset ? fmt::format("{} to evaluate on, in {}", grouped(query(apart.dataset).evaluation_tokens), name(flags.evaluation)) : held_out_part(named, data, about)));
   rows.emplace_back("steps", fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step), grouped(plan.global_batch), grouped(plan.sequence), flags.schedule));
   rows.emplace_back("numerics", fmt::format("{}, {} with {}-bit states, {} kernels, seed {}", precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
                                             json_string(json, "numerics", "kernels").value_or("CPU"), flags.model.seed));
@@ -134,13 +135,14 @@ void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
   tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches), grouped(flags.run.steps), flags.again);
 }
 
-void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied) {
+void tell_end(const RunFolder& out, const stw_progress& now, Learned learned) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} {}\n", grouped(now.step), grouped(now.tokens), name_of(learned));
   std::vector<std::string> names;
   for (const std::string& file : out.files())
     if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
-  names.insert(names.end(), copied.begin(), copied.end());
+  for (const char* name : tokenizer_file_names())
+    if (is_there(out.path() + "/" + name)) names.emplace_back(name);
   if (is_card_of_run(out.card())) names.push_back("README.md");
   tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
 }

@@ -24,7 +24,6 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& 
 // Bytes that the process has taken from `before` to `after` beside those of the plan; nothing where they are not known (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
 void tell_interrupted(const TrainFlags& flags, const stw_progress& now);
-// `copied`: names of files that came into the folder beside its own.
-void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied);
+void tell_end(const RunFolder& out, const stw_progress& now, Learned learned);
 
 }  // namespace command

@@ -28,6 +28,7 @@ uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 
 std::string quality_of(const Evaluation& evaluation) {
   if (evaluation.rmse) return fmt::format("RMSE {:.4g}", *evaluation.rmse);
   if (!evaluation.accuracy) return fmt::format("perplexity {:.4g}", std::exp(evaluation.loss));
+  if (const auto margin = evaluation.figure("reward_margin")) return fmt::format("accuracy {:.4f}, reward margin {:.4g}", *evaluation.accuracy, *margin);
   const auto macro = evaluation.figure("f1_macro"), f1 = evaluation.figure("f1");
   return fmt::format("accuracy {:.4f}{}", *evaluation.accuracy, macro ? fmt::format(", F1 {:.4f} macro", *macro) : f1 ? fmt::format(", F1 {:.4f}", *f1) : "");
 }
@@ -204,6 +205,10 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
     });
     if (has_accuracy()) evaluation.accuracy = progress().evaluation_accuracy;
     evaluation.has_target = progress().evaluation_targets > 0;
+    if (held_out_.rewards && batches * global_batch_ >= info.evaluation_samples && std::isfinite(evaluation.loss)) {
+      const Rewards rewards = held_out_.rewards();
+      evaluation.figures = {{"reward_margin", rewards.margin()}, {"reward_chosen", rewards.chosen}, {"reward_rejected", rewards.rejected}};
+    }
   }
   if (std::isnan(evaluation.loss)) evaluation.loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
   if (learned_ == Learned::numbers) evaluation.rmse = std::sqrt(evaluation.loss);

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "interrupt.h"
 #include "metrics.h"
 #include "progress_line.h"
+#include "rewards.h"
 #include "run_folder.h"
 #include "step_check.h"
 
@@ -50,6 +52,7 @@ struct HeldOut {
   std::shared_ptr<const Examples> labelled;   // where the model has labels or numbers: all of the dataset, whose held-out part is at its end; else none
   uint32_t task;
   std::vector<std::string> labels;
+  std::function<Rewards()> rewards;   // of the pairs that are held out; none where there are no pairs
 };
 
 // Why a step made no update, STW_SKIP_*: the end of a sentence.

@@ -184,6 +184,26 @@ void read_ends(const TokenFiles& files, TokenizerDescription& out) {
   around(Part::second, 1, out.pair);
 }
 
+// BERT's classes build their normalizer by these settings, or their defaults, whatever the tokenizer's own file says.
+void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& steps) {
+  using Kind = NormalStep::Kind;
+  constexpr std::string_view classes[] = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"};
+  const bool is_bert = std::find(std::begin(classes), std::end(classes), files.class_name()) != std::end(classes);
+  const auto has = [&](Kind kind) { return std::any_of(steps.begin(), steps.end(), [&](const NormalStep& step) { return step.kind == kind; }); };
+  bool lowers = has(Kind::lowercase);
+  const auto check = [&](const char* name, bool does, bool otherwise) {
+    const JsonView setting = files.config.at(name);
+    const bool is_set = !setting.is_null(), wanted = setting.flag_or(is_set || is_bert ? otherwise : does);
+    if (wanted != does)
+      refuse_setting(files.config, is_set ? fmt::format("{} is {}, but the tokenizer's own file says {}", name, wanted, does)
+                                          : fmt::format("{} is not set, which {} takes as {}, but the tokenizer's own file says {}", name, files.class_name(), wanted, does));
+    return wanted;
+  };
+  lowers = check("do_lower_case", lowers, true);
+  check("strip_accents", has(Kind::drop_nonspacing), lowers);
+  check("tokenize_chinese_chars", has(Kind::spaces_around_ideographs), true);
+}
+
 // Some classes of transformers build these steps themselves.
 void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
   const JsonView splits = files.config.at("split_special_tokens");
@@ -194,10 +214,7 @@ void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
   if (d.of_bytes() && (!prefix.is_null() || files.class_name() == "GPT2Tokenizer"))
     if (const bool has_prefix = d.cuts.back().prefix != CutStep::Prefix::never; prefix.flag_or(false) != has_prefix)
       refuse_setting(files.config, fmt::format("add_prefix_space is {}, but the tokenizer's own file says {}", !has_prefix, has_prefix));
-  if (const JsonView lowers = files.config.at("do_lower_case"); !lowers.is_null() && std::holds_alternative<WordPiecesDescription>(d.model)) {
-    const bool does = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) { return step.kind == NormalStep::Kind::lowercase; });
-    if (lowers.flag_or(false) != does) refuse_setting(files.config, fmt::format("do_lower_case is {}, but the tokenizer's own file says {}", !does, does));
-  }
+  if (std::holds_alternative<WordPiecesDescription>(d.model)) check_normalizer(files, d.normal);
 }
 
 std::vector<std::pair<std::string, std::string>> read_merges(const std::string& path) {

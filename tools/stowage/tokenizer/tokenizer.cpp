@@ -135,7 +135,7 @@ struct Tokenizer::Parts {
     std::vector<std::pair<AddedToken, std::string>> raw, normalized;
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
-      if (token.special) texts.erase(token.id);
+      if (token.special) texts.erase(token.id), special[token.id] = token.content;
       else texts[token.id] = as_decoded(content);
       // A text is looked at from each of its places on as far as an added token goes.
       if (content.size() > most_added_bytes)
@@ -274,6 +274,7 @@ struct Tokenizer::Parts {
   const bool truncates_left;
   const std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
+  std::unordered_map<int32_t, std::string> special;   // what those are called that have none
   AddedTokens in_raw, in_normal;
   Normalization normal;
   Cuts cuts;
@@ -337,6 +338,11 @@ std::string Tokenizer::finish(Decoding& state) const {
 bool Tokenizer::has_text(int32_t token) const {
   const auto found = parts_->texts.find(token);
   return found != parts_->texts.end() && !found->second.empty();
+}
+
+std::string Tokenizer::special_text(int32_t token) const {
+  const auto found = parts_->special.find(token);
+  return found == parts_->special.end() ? std::string() : found->second;
 }
 
 }  // namespace command

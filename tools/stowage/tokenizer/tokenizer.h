@@ -40,6 +40,8 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> tokens, Decoding& state) const;
   std::string finish(Decoding& state) const;
   bool has_text(int32_t token) const;
+  // What a special token is called; empty for others.
+  std::string special_text(int32_t token) const;
 
  private:
   struct Parts;

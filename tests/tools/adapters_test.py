@@ -137,7 +137,7 @@ class AdaptersTest(CommandTest):
         gone.wait()
         self.write(f"merged/model.safetensors.tmp.{gone.pid}.0", "half")
         self.run_command(*words)
-        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["config.json", "model.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["README.md", "config.json", "model.safetensors"])
         self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
         weights = self.weights("merged")
         os.unlink(self.path("merged/config.json"))
@@ -147,7 +147,7 @@ class AdaptersTest(CommandTest):
         self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
         os.rename(self.path(f"merged/config.json.tmp.{os.getpid()}.0"), self.path(f"merged/config.json.tmp.{gone.pid}.0"))
         self.run_command(*words)   # what was killed between its two files is done again
-        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["config.json", "model.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["README.md", "config.json", "model.safetensors"])
         self.assertEqual(self.weights("merged"), weights)
 
     def test_a_merge_that_is_refused_makes_no_folder(self):

@@ -254,7 +254,7 @@ class ClassifierTest(CommandTest):
         self.refused(*train, self.text(), "--model", self.path("run"), expect=USAGE)   # given twice
         self.refused("train", "--model", self.path("run"), *train[3:], self.text(), says=["the model is a classifier with 3 labels"])
         self.refused("train", "--resume", self.path("run"), "--steps", 3, "--data", self.text(), says=["is of a classifier: expected a .csv or .jsonl file"])
-        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card")], "m.csv"), says=["m.csv: too few examples", "evaluate on --all of it"])
+        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card")], "m.csv"), "--held-out", says=["m.csv: too few examples", "evaluate on --all of it"])
         self.refused("classify", "--model", self.path("run"), expect=USAGE, says=["--text or --data is required"])
         self.refused("classify", "--model", self.path("run"), "--data", self.path("none.txt"), says=["none.txt"])
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "what")], "g.csv"), "--all", says=["g.csv:2: \"what\" is none of the model's 3 labels"])

@@ -64,7 +64,7 @@ class ExamplesTest(CommandTest):
         self.run_command("train", "--resume", self.path("steps"), "--epochs", 3.3)
         self.assertEqual(self.weights("epochs"), self.weights("steps"))
         said = self.train("text", "--epochs", "0.01").stdout   # 18,000 tokens, batches of 128
-        self.assertIn("steps       2, which go 0.0142 times over the data\n", said)
+        self.assertIn("steps       2, which go 0.0142 times over the data; --epochs asks for 0.01, and every step takes a whole batch\n", said)
         self.refused("train", "--model", "nano", "--data", data, "--steps", 1, "--epochs", 1, "--out", self.path("both"), expect=USAGE, says=["--steps", "--epochs"])
         self.refused("train", "--model", "nano", "--data", data, "--out", self.path("none"), expect=USAGE, says=["--steps is required", "--epochs"])
         self.refused("train", "--model", "nano", "--data", data, *end, "--epochs", 0.1, "--warmup", 9, "--out", self.path("none"), expect=USAGE, says=["--warmup 9"])

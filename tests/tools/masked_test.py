@@ -42,7 +42,7 @@ class MaskedTest(CommandTest):
         self.assertRegex(told, r"trained     120 steps on [\d,]+ hidden tokens\n")
         self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["BertForMaskedLM"])
         evaluated = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", self.path("texts.jsonl"), "--json").stdout)
-        self.assertEqual({"model", "data", "eval_loss", "perplexity", "accuracy", "mask_rate", "tokens"}, set(evaluated))
+        self.assertEqual({"model", "data", "eval_loss", "perplexity", "accuracy", "mask_rate", "tokens", "part"}, set(evaluated))
         self.assertLess(evaluated["eval_loss"], 1.8)
         self.assertGreater(evaluated["accuracy"], 0.15)   # of 12 words
         self.assertEqual(evaluated["mask_rate"], 0.15)

@@ -103,7 +103,7 @@ class WeightsTest(CommandTest):
         for prefix in ("_orig_mod.", "module.", "module._orig_mod.", "_orig_mod.module."):
             text = json.dumps({name if name == "__metadata__" else prefix + name: value for name, value in header.items()}).encode()
             model = self.model(f"p{len(prefix)}{prefix[0]}", **{"model.safetensors": struct.pack("<Q", len(text)) + text + whole[8 + size:]})
-            losses = {json.loads(self.run_command("eval", "--model", folder, "--data", self.path("text.txt"), *self.small[:4], "--eval-batches", 1, "--json").stdout)["eval_loss"]
+            losses = {json.loads(self.run_command("eval", "--model", folder, "--data", self.path("text.txt"), *self.small[:4], "--eval-batches", 1, "--held-out", "--json").stdout)["eval_loss"]
                       for folder in (model, self.path("trained"))}
             self.assertEqual(len(losses), 1, prefix)
 

@@ -15,6 +15,11 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = device_batch, sequence = device_sequence;
+#ifdef STW_SANITIZED   // every kernel and every copy, but not the bits of every split, which other builds compare
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
 
 struct Outcome : Trained {         // figures: also the loss of an evaluation
   std::vector<int32_t> generated;
@@ -139,9 +144,7 @@ bool has_wgmma() { return cuda_device().info().compute_major == 9 && cuda_device
 // The order of additions is the tensor cores' own, and the split into micro-batches changes no bit.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}, {Kernels::wgmma, Gradients::bf16}}) {
-#ifdef STW_SANITIZED
-    if (gradients == Gradients::fp32) continue;
-#endif
+    if (is_sanitized && gradients == Gradients::fp32) continue;
     if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     Request r = request();
     r.gradients = gradients;
@@ -153,7 +156,9 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
       r.micro_batch = micro_batch;
       r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
       EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+      if (is_sanitized) break;
     }
+    if (is_sanitized) continue;
     r.micro_batch = 2;
     const State on_tensor_cores = state_after(plan_for(*model_, r), 2);
     r.kernels = Kernels::portable;
@@ -166,7 +171,7 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   std::string encoder = classifier_of(small_bert());   // its norms follow the residuals
   encoder.replace(encoder.find("\"hidden_size\": 40"), 17, "\"hidden_act\": \"gelu_new\", \"hidden_size\": 40");
   for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor}, {small_gpt2(), Kernels::wgmma}, {encoder, Kernels::tensor}, {classifier_of(small_albert()), Kernels::tensor}}) {
-    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
+    if (kernels == Kernels::wgmma && (is_sanitized || !has_wgmma())) continue;
     model_ = model_of(config);
     const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
       const auto trainer = trainer_for(model_, planned, {}, cuda_device());
@@ -193,6 +198,7 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
       r.micro_batch = micro_batch;
       r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
       EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes) << micro_batch;
+      if (is_sanitized) break;
     }
   }
 }
@@ -245,8 +251,9 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
       {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())}, {classifier_of(small_electra()), adapters_of_some_of_encoders()},
+      {classifier_of(small_bert("0.1"))},
 #endif
-      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_modernbert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
+      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_modernbert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
   for (const SmallModel& small : models) {
     model_ = model_of(small);
     const bool has_types = model_->config().token_types > 1;
@@ -265,7 +272,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       }
       std::string tokens, marks, labels;
-      for (int i = 0; i < 700; ++i) {
+      for (int i = 0; i < 300; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
         marks += static_cast<char>((i % 10 == 0 ? mark_begin : 0) | (has_types && i % 10 > 6 ? mark_second : 0));
         if (i % 10 == 9) labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
@@ -288,7 +295,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
     EXPECT_GT(on_cpu.figures[on_cpu.figures.size() - 2], 0);
     expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
     const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
-    expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+    if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
   }
 }
 
@@ -341,7 +348,7 @@ TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
     EXPECT_GT(on_cpu.figures[5], 0);
     expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
     const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
-    expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+    if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
   }
 }
 
@@ -389,7 +396,7 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
     EXPECT_GT(on_cpu.figures[on_cpu.figures.size() - 2], 0);
     expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
     const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
-    expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+    if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
   }
 }
 
@@ -416,11 +423,11 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       }
       std::string tokens, marks, labels;
-      for (int i = 0; i < 700; ++i) {
+      for (int i = 0; i < 300; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
         marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
       }
-      for (size_t i = 0; i < 70 * static_cast<size_t>(small_labels); ++i) {
+      for (size_t i = 0; i < 30 * static_cast<size_t>(small_labels); ++i) {
         const float value = value_of(i);
         labels.append(reinterpret_cast<const char*>(&value), sizeof value);
       }
@@ -437,7 +444,9 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
       return trained;
     };
     expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), outcome(best_device(), "cpu", Kernels::portable, 2));
-    if (precision != Precision::fp32) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), outcome(cuda_device(), "rtx4090", Kernels::tensor, 5));
+    if (precision == Precision::fp32) continue;
+    const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
+    if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
   }
 }
 
@@ -474,7 +483,7 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   const Trained on_cpu = outcome(best_device(), "cpu", Kernels::portable, 2, 1);
   expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5, 4), on_cpu);
   const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5, 1);
-  expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1, 2), on_tensor_cores);
+  if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1, 2), on_tensor_cores);
 }
 
 // Codes are dequantized and used in pieces, with sums kept in between. Every kind of product has the same
@@ -482,9 +491,7 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
   for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt, Kernels::cublaslt_wgmma}) {
-#ifdef STW_SANITIZED
-    if (kernels != Kernels::tensor) continue;   // other tests run the kernels that use the values
-#endif
+    if (is_sanitized && kernels != Kernels::tensor) continue;   // other tests run the kernels that use the values
     if (uses_wgmma(kernels) && !has_wgmma()) continue;
     if (uses_cublaslt(kernels) && !cuda::cublaslt::load("")) continue;
     Request r = request();
@@ -496,6 +503,7 @@ TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
       r.micro_batch = micro_batch;
       r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
       EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << kernels_names[static_cast<size_t>(kernels)] << " " << micro_batch;
+      if (is_sanitized) break;
     }
   }
 }
@@ -732,28 +740,25 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   EXPECT_NE(differences(trained(Kernels::wgmma, 1), both), "") << "nothing is computed by the library";
 }
 
-// Samples are longer than a tile. Tiles consist of whole chains or of whole samples, forward and backward.
+// Samples are longer than a tile. Tiles consist of one or two whole chains, or of whole samples, forward and backward.
 TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
-  constexpr int64_t samples = 2, length = 530;
-#ifdef STW_SANITIZED
-  const std::vector<std::string> configs{small_gpt2("0.1")};
-#else
-  const std::vector<std::string> configs{small_gpt2("0.1"), small_llama()};
-#endif
-  for (const std::string& config : configs) {
-    const auto model = model_of(with_positions(config, length));
+  constexpr int64_t samples = 2;
+  const struct { std::string config; int64_t length; std::vector<std::pair<int64_t, int64_t>> tiles; } cases[] = {
+      {small_gpt2("0.1"), 530, {{2, 256}, {1, 512}}}, {small_llama(), 290, {{1, 256}, {2, 290}}}};
+  for (const auto& c : cases) {
+    const auto model = model_of(with_positions(c.config, c.length));
     Request r = request();
     r.global_batch = samples;
-    r.sequence = length;
+    r.sequence = c.length;
     const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
       const auto trainer = trainer_for(model, planned, {}, cuda_device());
-      const GlobalBatch batch = random_batch(9, samples, length);
+      const GlobalBatch batch = random_batch(9, samples, c.length);
       EXPECT_TRUE(trainer->step(batch.source(), samples, 3e-3));
       return saved(*trainer);
     };
     const auto plain = plan_for(*model, r);
     const std::string expected = trained(plain);
-    for (const auto& [micro_batch, rows] : {std::pair<int64_t, int64_t>{2, 256}, {2, 530}, {1, 512}}) {
+    for (const auto& [micro_batch, rows] : c.tiles) {
       Decisions d = plain->plan.decisions;
       d.micro_batch = micro_batch;
       for (uint32_t& saved : d.saved) saved = 0;
@@ -851,6 +856,7 @@ TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
   for (const int weights : {0, 1, plain->graph.blocks()})
     for (const bool overlap : {false, true}) {
       if (weights == 0 && overlap) continue;
+      if (is_sanitized && weights == 1) continue;
       Decisions d = plain->plan.decisions;
       d.offload[Offloaded::weights] = weights;
       d.offload.overlap = overlap;

@@ -130,7 +130,7 @@ class ChatTemplateTest(CommandTest):
         doubled = "{% set ns = namespace(x=[1]) %}" + "{% set ns.x = [ns.x, ns.x] %}" * 60
         for template, expected in [("{{ range(100000)|join('a' * 16000000)|length }}", "the text is too long"), ("{{ ('a' * 10000)|replace('a', 'a' * 10000000)|length }}", "the text is too long"),
                                    ("{{ ('a\n' * 1000000)|indent(1000)|length }}", "too long"), (doubled + "{{ ns.x|string|length }}", "too large"), (doubled + "{{ ns.x == ns.x }}", "too large"),
-                                   (doubled + "{{ ns.x|tojson }}", "too large"), ("{% for i in range(90000) %}{{ ('a' * 16000000)|upper|length }}{% endfor %}", "it takes too long")]:
+                                   (doubled + "{{ ns.x|tojson }}", "too large"), ("{% for i in range(90000) %}{{ ('a' * 16000000)|trim|length }}{% endfor %}", "it takes too long")]:
             with self.subTest(template[-60:]):
                 self.refused(template, expected)
         # Nor does what goes over long values again and again, or holds many of them.

@@ -10,6 +10,11 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = 6, sequence = 33;
+#ifdef STW_SANITIZED
+constexpr uint64_t moves = 16;
+#else
+constexpr uint64_t moves = 40;
+#endif
 
 Request request_of(Precision precision, int bits) {
   Request r = request_for(batch_size, sequence, 2);
@@ -28,11 +33,7 @@ std::string saved(Trainer& trainer, const TemporaryDirectory& folder) {
 }
 
 TEST(Replan, KeepsTheBitsAtEveryBudget) {
-#ifdef STW_SANITIZED
-  constexpr uint64_t steps = 3;
-#else
   constexpr uint64_t steps = 12;
-#endif
   TemporaryDirectory folder;
   for (const auto& [config, precision, bits] : {std::tuple{SmallModel(small_gpt2("0.1")), Precision::fp32, 32}, {small_llama(), Precision::bf16, 8}, {small_qwen2(), Precision::fp16, 8},
                                                 {classifier_of(small_bert("0.1")), Precision::bf16, 8}, {{classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::fp32, 32}}) {
@@ -80,7 +81,7 @@ TEST(Replan, MovesWhatLastsInBothDirections) {
   }
   const auto straight = trainer_for(model, plain), trainer = trainer_for(model, plain);
   std::mt19937 random(2);
-  for (uint64_t step = 0; step < 40; ++step) {
+  for (uint64_t step = 0; step < moves; ++step) {
     for (Trainer* t : {straight.get(), trainer.get()}) {
       if (step % 8 != 0) continue;
       ASSERT_TRUE(t->step(random_batch(step, batch_size, sequence).source(), batch_size, 3e-3));

@@ -1,4 +1,6 @@
 // Calibration turns the measured times of a step's instructions into the device's figures.
+#include "src/trainer/calibrate.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -6,23 +8,22 @@
 #include "planner/program/layout.h"
 #include "planner/base/sizes.h"
 #include "src/trainer/timed_step.h"
-#include "src/trainer/trainer.h"
 
 namespace stw {
 
 static constexpr uint64_t mib = uint64_t{1} << 20;
 
-Result<DeviceProfile> Trainer::calibrate() {
-  const Programs& programs = planned_->programs;
+Result<DeviceProfile> calibrate(TrainerCore& core) {
+  const Programs& programs = core.programs();
   // Also time a micro-step of one sample: times at two sizes separate the launch from the work.
   Program single;
-  if (plan().decisions.micro_batch > 1) {
-    single = build_micro(graph(), programs.arena, plan().decisions, 1, plan().request.threads, true);
+  if (core.plan().decisions.micro_batch > 1) {
+    single = build_micro(core.graph(), programs.arena, core.plan().decisions, 1, core.plan().request.threads, true);
     lay_out(single, programs.arena.alignment);
   }
-  std::vector<TimedProgram> timed = programs_of_step();
-  if (!single.instructions.empty() && single.end <= plan().bytes.arena) timed.insert(timed.begin(), TimedProgram(single, 0));
-  STW_ASSIGN(rounds, time_programs(timed, "calibrate"));
+  std::vector<TimedProgram> timed = programs_of_step(core);
+  if (!single.instructions.empty() && single.end <= core.plan().bytes.arena) timed.insert(timed.begin(), TimedProgram(single, 0));
+  STW_ASSIGN(rounds, time_programs(core, timed, "calibrate"));
 
   std::vector<TimedOp> ops;
   double step_seconds = 0;
@@ -32,17 +33,17 @@ Result<DeviceProfile> Trainer::calibrate() {
     double sum = 0;
     for (size_t n = 0; n < instructions.size(); ++n) {
       const Instruction& i = instructions[n];
-      ops.push_back({i.kind, cost_of(graph(), i, t.program->threads), t.median_of(n, rounds), t.count, graph().peak_of(graph().op(i.op))});
+      ops.push_back({i.kind, cost_of(core.graph(), i, t.program->threads), t.median_of(n, rounds), t.count, core.graph().peak_of(core.graph().op(i.op))});
       sum += ops.back().seconds;
     }
     // A rare interruption of a thread seldom falls into a given op, but it falls into every program. All ops
     // of the program share that time. A GPU's ops are timed on the device, without gaps between them.
-    const double program_seconds = device_.is_cuda() ? sum : t.median_of_program(rounds);
+    const double program_seconds = core.device.is_cuda() ? sum : t.median_of_program(rounds);
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= program_seconds / sum;
     step_seconds += static_cast<double>(t.count) * program_seconds;
   }
-  DeviceProfile profile = calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
-  if (const uint64_t outside = device_.memory_outside(memory_.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);
+  DeviceProfile profile = calibrated(profile_of(core.plan().request), core.plan().numerics, std::max(1, core.plan().request.threads), ops, step_seconds);
+  if (const uint64_t outside = core.device.memory_outside(core.memory.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);
   return profile;
 }
 

@@ -14,7 +14,7 @@
 #include "planner/plan/plan_file.h"
 #include "src/files/checkpoint_file.h"
 #include "src/base/hash.h"
-#include "src/trainer/trainer.h"
+#include "src/trainer/checkpoint.h"
 
 namespace stw {
 
@@ -66,14 +66,14 @@ Json adapters_json(const Adapters& a) {
 
 // The fields that must agree before a checkpoint may be restored. `base`: a hash of the weights below
 // adapters; empty without adapters.
-Json identity(const Trainer& trainer, const std::string& base) {
+Json identity(const TrainerCore& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
   Json fields = Json::object()
       .set("architecture", trainer.graph().architecture)
       .set("groups", groups_json(n.groups))
       .set("inputs", inputs_json(n.inputs));
   fields.set("preference", name_of(n.inputs.preference));
-  if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model().config().adapters));
+  if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model->config().adapters));
   fields
       .set("model", model_hash(trainer.graph()))
       .set("precision", name_of(n.precision))
@@ -248,14 +248,12 @@ Status overwrite(std::vector<SavedTensor>& saved, const Execution& execution, St
   return stream.wait();
 }
 
-}  // namespace
-
-Result<std::string> Trainer::hash_of_base() {
-  if (!graph().has_adapters()) return std::string();
+Result<std::string> hash_of_base(TrainerCore& core) {
+  if (!core.graph().has_adapters()) return std::string();
   Hash64 hash;
-  for (int t : model_->parameters())
-    if (!graph().at(t).of_adapters)
-      STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
+  for (int t : core.model->parameters())
+    if (!core.graph().at(t).of_adapters)
+      STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
         hash.update(piece.data(), piece.size());
         return ok();
       }));
@@ -263,65 +261,66 @@ Result<std::string> Trainer::hash_of_base() {
 }
 
 // Includes the bytes below adapters, which are hashed and not saved.
-uint64_t Trainer::saved_bytes() const {
+uint64_t saved_bytes(const TrainerCore& core) {
   uint64_t bytes = 0;
-  for (const int t : state_tensors(graph())) bytes = size_add(bytes, graph().at(t).bytes(1));
-  for (const int t : model_->parameters())
-    if (graph().has_adapters() && !graph().at(t).of_adapters) bytes = size_add(bytes, graph().at(t).bytes(1));
+  for (const int t : state_tensors(core.graph())) bytes = size_add(bytes, core.graph().at(t).bytes(1));
+  for (const int t : core.model->parameters())
+    if (core.graph().has_adapters() && !core.graph().at(t).of_adapters) bytes = size_add(bytes, core.graph().at(t).bytes(1));
   return bytes;
 }
 
-Status Trainer::save(const std::string& path) {
-  STW_TRY(check_ready());
-  return watched(Work::save, WorkUnit::bytes, saved_bytes(), [&] { return write_checkpoint(path); }, EarlierCancel::waits);
-}
-
-Status Trainer::write_checkpoint(const std::string& path) {
-  const Computing writing(*this);   // a watch's callback must not change the tensors while they are written
-  const InPhase phase(*this, TrainerPhase::save);
-  STW_ASSIGN(base, hash_of_base());
-  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
-  const Progress p = progress();
+Status write_checkpoint(TrainerCore& core, const std::string& path) {
+  const Computing writing(core);   // a watch's callback must not change the tensors while they are written
+  const InPhase phase(core.progress, TrainerPhase::save);
+  STW_ASSIGN(base, hash_of_base(core));
+  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(core, base));
+  const Progress p = core.progress.read();
   fields.set("step", p.step).set("batches", p.batches).set("samples", p.samples).set("skipped", p.skipped).set("tokens", p.tokens);
-  fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
-  fields.set("carried", carried_json(carried_));
+  fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", core.options.seed);
+  fields.set("carried", carried_json(core.carried));
   std::vector<CheckpointSection> sections;
-  const std::vector<int> tensors = state_tensors(graph());
-  for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
+  const std::vector<int> tensors = state_tensors(core.graph());
+  for (int t : tensors) sections.push_back({core.graph().at(t).name, core.graph().at(t).bytes(1)});
   STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
   for (int t : tensors)
-    STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+    STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   return writer.finish();
 }
 
-Status Trainer::restore(const std::string& path) {
-  STW_TRY(check_free());
-  return watched(Work::restore, WorkUnit::bytes, saved_bytes(), [&] { return read_checkpoint(path); }, EarlierCancel::waits);
-}
-
-Status Trainer::read_checkpoint(const std::string& path) {
-  const Computing reading(*this);
+Status read_checkpoint(TrainerCore& core, const std::string& path) {
+  const Computing reading(core);
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
-  if (lost_arena_) STW_TRY(take_again());
-  STW_ASSIGN(base, hash_of_base());
-  STW_TRY(check_identity(path, *found, identity(*this, base)));
-  STW_ASSIGN(saved, read_saved_run(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
+  if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
+  STW_ASSIGN(base, hash_of_base(core));
+  STW_TRY(check_identity(path, *found, identity(core, base)));
+  STW_ASSIGN(saved, read_saved_run(path, reader.fields(), core.global_batch(), core.plan().numerics.precision == Precision::fp16));
   // Restore may be called from the callback of a run, whose phase continues.
-  saved.progress.phase = progress().phase;
+  saved.progress.phase = core.progress.read().phase;
   // From here on nothing can fail for a bad file: all is checked and allocated before the first byte changes.
-  STW_ASSIGN(tensors, saved_tensors(reader, graph()));
+  STW_ASSIGN(tensors, saved_tensors(reader, core.graph()));
   STW_TRY(reader.verify_all());
   supervisor->commit();
-  broken_ = true;   // until the last byte is written
-  as_created_ = false;
-  STW_TRY(overwrite(tensors, execution_, *stream_));
-  broken_ = false;
-  options_.seed = saved.seed;
-  carried_ = saved.carried;
-  std::lock_guard lock(progress_mutex_);
-  progress_ = saved.progress;
+  core.condition = Condition::broken;   // until the last byte is written
+  core.as_created = false;
+  STW_TRY(overwrite(tensors, core.execution, *core.stream));
+  core.condition = Condition::ready;
+  core.options.seed = saved.seed;
+  core.carried = saved.carried;
+  core.progress.replace(saved.progress);
   return ok();
+}
+
+}  // namespace
+
+Status save_checkpoint(TrainerCore& core, const std::string& path) {
+  STW_TRY(core.check_ready());
+  return core.watched(Work::save, WorkUnit::bytes, saved_bytes(core), [&] { return write_checkpoint(core, path); }, EarlierCancel::waits);
+}
+
+Status restore_checkpoint(TrainerCore& core, const std::string& path) {
+  STW_TRY(core.check_free());
+  return core.watched(Work::restore, WorkUnit::bytes, saved_bytes(core), [&] { return read_checkpoint(core, path); }, EarlierCancel::waits);
 }
 
 }  // namespace stw

@@ -10,31 +10,37 @@
 
 #include "planner/base/check_in.h"
 #include "src/base/numbers.h"
-#include "src/trainer/trainer.h"
+#include "src/trainer/texts.h"
 
 namespace stw {
 
-Result<const float*> Trainer::read_logits(const Program& program, uint64_t row) {
-  const Tensor& tensor = graph().at(graph().generate_ops.back().outputs[0]);
-  std::byte* const logits = execution_.rows<std::byte>(program, program.logits) + row * static_cast<uint64_t>(tensor.stride()) * element_bytes(tensor.format);
-  if (graph().compute == Format::f32) {
-    if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
-    STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
+void TextRunner::reserve() {
+  const auto classes = static_cast<size_t>(core_.graph().classes());
+  logits_.resize(classes);
+  if (core_.graph().compute != Format::f32) short_logits_.resize(classes);
+}
+
+Result<const float*> TextRunner::read_logits(const Program& program, uint64_t row) {
+  const Tensor& tensor = core_.graph().at(core_.graph().generate_ops.back().outputs[0]);
+  std::byte* const logits = core_.execution.rows<std::byte>(program, program.logits) + row * static_cast<uint64_t>(tensor.stride()) * element_bytes(tensor.format);
+  if (core_.graph().compute == Format::f32) {
+    if (const std::byte* there = core_.stream->on_host(logits)) return reinterpret_cast<const float*>(there);
+    STW_TRY(core_.stream->download(logits_.data(), logits, logits_.size() * sizeof(float)));
     return logits_.data();
   }
-  STW_TRY(stream_->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
-  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), graph().compute == Format::bf16 ? from_bf16 : from_f16);
+  STW_TRY(core_.stream->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
+  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), core_.graph().compute == Format::bf16 ? from_bf16 : from_f16);
   return logits_.data();
 }
 
-Status Trainer::take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out) {
-  const Tensor& tensor = graph().at(graph().generate_ops.back().outputs[0]);
-  const uint64_t stride = static_cast<uint64_t>(tensor.stride()), labels = static_cast<uint64_t>(graph().labels), width = element_bytes(tensor.format);
-  std::byte* const begin = execution_.rows<std::byte>(program, program.logits) + first * stride * width;
-  const std::byte* from = stream_->on_host(begin);
+Status TextRunner::take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out) {
+  const Tensor& tensor = core_.graph().at(core_.graph().generate_ops.back().outputs[0]);
+  const uint64_t stride = static_cast<uint64_t>(tensor.stride()), labels = static_cast<uint64_t>(core_.graph().labels), width = element_bytes(tensor.format);
+  std::byte* const begin = core_.execution.rows<std::byte>(program, program.logits) + first * stride * width;
+  const std::byte* from = core_.stream->on_host(begin);
   if (!from) {
     raw.resize(((rows - 1) * stride + labels) * width);
-    STW_TRY(stream_->download(raw.data(), begin, raw.size()));
+    STW_TRY(core_.stream->download(raw.data(), begin, raw.size()));
     from = raw.data();
   }
   for (uint64_t row = 0; row < rows; ++row)
@@ -52,38 +58,38 @@ Status Trainer::take_logits(const Program& program, uint64_t first, uint64_t row
   return ok();
 }
 
-Status Trainer::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
+Status TextRunner::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
   for (uint64_t i = 0; i < count; ++i)
-    if (tokens[i] < 0 || tokens[i] >= graph().vocabulary)
-      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(graph().vocabulary)};
+    if (tokens[i] < 0 || tokens[i] >= core_.graph().vocabulary)
+      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(core_.graph().vocabulary)};
   return ok();
 }
 
-bool Trainer::are_finite(const float* logits) const {
-  return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
+bool TextRunner::are_finite(const float* logits) const {
+  return std::all_of(logits, logits + core_.graph().classes(), [](float x) { return std::isfinite(x); });
 }
 
-Status Trainer::check_length(const std::string& what, uint64_t tokens) const {
-  if (tokens >= 1 && tokens <= static_cast<uint64_t>(sequence())) return ok();
-  return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(tokens)};
+Status TextRunner::check_length(const std::string& what, uint64_t tokens) const {
+  if (tokens >= 1 && tokens <= static_cast<uint64_t>(core_.sequence())) return ok();
+  return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(core_.sequence()) + " tokens, found " + std::to_string(tokens)};
 }
 
-Status Trainer::check_text(const std::string& what, const Text& text) const {
+Status TextRunner::check_text(const std::string& what, const Text& text) const {
   STW_TRY(check_length(what, text.count));
   STW_TRY(check_tokens(what.c_str(), text.tokens, text.count));
-  if (text.token_types && graph().token_types == 0) return Error{Code::bad_argument, what + ": the model has no types of tokens"};
+  if (text.token_types && core_.graph().token_types == 0) return Error{Code::bad_argument, what + ": the model has no types of tokens"};
   for (uint64_t i = 0; text.token_types && i < text.count; ++i)
-    if (const int32_t type = text.token_types[i]; type < 0 || type >= graph().token_types)
-      return Error{Code::bad_argument, what + ": token type " + std::to_string(type) + " is outside of the model's " + std::to_string(graph().token_types)};
+    if (const int32_t type = text.token_types[i]; type < 0 || type >= core_.graph().token_types)
+      return Error{Code::bad_argument, what + ": token type " + std::to_string(type) + " is outside of the model's " + std::to_string(core_.graph().token_types)};
   return ok();
 }
 
 // Lays texts end to end in one sample and runs the program that computes all logits. Text k starts at row
 // begins[k].
-Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
+Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
   check_in();
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
-    const uint64_t all = static_cast<uint64_t>(sequence());
+    const uint64_t all = static_cast<uint64_t>(core_.sequence());
     std::fill_n(rows.tokens, all, 0);
     // Each row past the texts is a document of its own.
     if (rows.positions) std::fill_n(rows.positions, all, 0);
@@ -94,61 +100,61 @@ Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t
     }
     return ok();
   };
-  const Program& program = planned_->programs.decode;
-  STW_TRY(load(program, std::cref(source), 0, 1));
-  return stream_->run(execution_, program);
+  const Program& program = core_.programs().decode;
+  STW_TRY(core_.load(program, std::cref(source), 0, 1));
+  return core_.stream->run(core_.execution, program);
 }
 
-Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
-  STW_TRY(check_ready());
-  if (!graph().tells_logits()) return Error{Code::unsupported, "logits: a masked language model has some of every token, which are not told; log-probabilities of targets are"};
+Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
+  STW_TRY(core_.check_ready());
+  if (!core_.graph().tells_logits()) return Error{Code::unsupported, "logits: a masked language model has some of every token, which are not told; log-probabilities of targets are"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
-  if (graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};
-  return watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
+  if (core_.graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};
+  return core_.watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
 }
 
-Result<const float*> Trainer::make_logits(const Text& text) {
-  const Computing computing(*this);
-  const InPhase phase(*this, TrainerPhase::generate);
-  begin_state();
+Result<const float*> TextRunner::make_logits(const Text& text) {
+  const Computing computing(core_);
+  const InPhase phase(core_.progress, TrainerPhase::generate);
+  core_.begin_state();
   const float* logits = nullptr;
-  if (graph().generates) {
+  if (core_.graph().generates) {
     STW_ASSIGN(fed, feed(text.tokens, text.count));
     logits = fed;
   } else {
     const uint64_t begin = 0;
     STW_TRY(run_logits({&text, 1}, {&begin, 1}));
-    STW_ASSIGN(read, read_logits(planned_->programs.decode, 0));
+    STW_ASSIGN(read, read_logits(core_.programs().decode, 0));
     logits = read;
   }
   if (!are_finite(logits)) return Error{Code::non_finite, "logits: they are not finite"};
   return logits;
 }
 
-Status Trainer::classify(std::span<const Text> texts, float* out) {
-  STW_TRY(check_ready());
-  if (graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
+Status TextRunner::classify(std::span<const Text> texts, float* out) {
+  STW_TRY(core_.check_ready());
+  if (core_.graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
   for (size_t text = 0; text < texts.size(); ++text) STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
-  return watched(Work::generate, WorkUnit::samples, texts.size(), [&] { return classify_all(texts, out); });
+  return core_.watched(Work::generate, WorkUnit::samples, texts.size(), [&] { return classify_all(texts, out); });
 }
 
-Status Trainer::classify_all(std::span<const Text> texts, float* out) {
-  const Computing computing(*this);
-  const InPhase phase(*this, TrainerPhase::generate);
+Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
+  const Computing computing(core_);
+  const InPhase phase(core_.progress, TrainerPhase::generate);
   const auto take = [&](const float* logits, size_t text) -> Status {
     if (!are_finite(logits)) return Error{Code::non_finite, "classify: the logits of text " + std::to_string(text) + " are not finite"};
-    std::copy_n(logits, graph().labels, out + text * static_cast<size_t>(graph().labels));
+    std::copy_n(logits, core_.graph().labels, out + text * static_cast<size_t>(core_.graph().labels));
     return ok();
   };
-  const bool is_of_tokens = graph().task == Task::token_label, keeps_texts_apart = graph().inputs[Input::positions] >= 0;
-  const uint64_t room = static_cast<uint64_t>(sequence());
+  const bool is_of_tokens = core_.graph().task == Task::token_label, keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
+  const uint64_t room = static_cast<uint64_t>(core_.sequence());
   std::vector<uint64_t> begins;
   std::vector<std::byte> raw;
   uint64_t done = 0;   // rows of `out` written so far, where each token has one
   for (size_t first = 0, end; first < texts.size(); first = end) {
-    begin_state();
-    if (graph().generates) {
+    core_.begin_state();
+    if (core_.graph().generates) {
       end = first + 1;
       STW_ASSIGN(logits, feed(texts[first].tokens, texts[first].count));
       STW_TRY(take(logits, first));
@@ -160,16 +166,16 @@ Status Trainer::classify_all(std::span<const Text> texts, float* out) {
     for (end = first; end < texts.size() && used + texts[end].count <= room && (end == first || keeps_texts_apart); used += texts[end++].count) begins.push_back(used);
     STW_TRY(run_logits(texts.subspan(first, end - first), begins));
     if (is_of_tokens) {
-      float* const begin = out + done * static_cast<uint64_t>(graph().labels);
-      STW_TRY(take_logits(planned_->programs.decode, 0, used, raw, begin));
-      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(graph().labels), [](float x) { return std::isfinite(x); }))
+      float* const begin = out + done * static_cast<uint64_t>(core_.graph().labels);
+      STW_TRY(take_logits(core_.programs().decode, 0, used, raw, begin));
+      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().labels), [](float x) { return std::isfinite(x); }))
         return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) + " or of one beside it are not finite"};
       done += used;
       check_in(end - first);
       continue;
     }
     for (size_t text = first; text < end; ++text) {
-      STW_ASSIGN(logits, read_logits(planned_->programs.decode, begins[text - first]));
+      STW_ASSIGN(logits, read_logits(core_.programs().decode, begins[text - first]));
       STW_TRY(take(logits, text));
     }
     check_in(end - first);

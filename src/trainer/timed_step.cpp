@@ -10,7 +10,6 @@
 #include "planner/base/check_in.h"
 #include "src/base/clock.h"
 #include "src/base/random.h"
-#include "src/trainer/trainer.h"
 
 namespace stw {
 
@@ -36,32 +35,32 @@ double TimedProgram::median_of_program(size_t rounds) const {
   return median({program_seconds.begin(), program_seconds.begin() + static_cast<std::ptrdiff_t>(rounds)});
 }
 
-std::vector<TimedProgram> Trainer::programs_of_step() const {
-  const Programs& programs = planned_->programs;
-  const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
+std::vector<TimedProgram> programs_of_step(const TrainerCore& core) {
+  const Programs& programs = core.programs();
+  const uint64_t m = static_cast<uint64_t>(core.plan().decisions.micro_batch);
   std::vector<TimedProgram> timed;
   timed.emplace_back(programs.micro_first, 1);
-  if (global_batch() / m > 1) timed.emplace_back(programs.micro_next, global_batch() / m - 1);
-  if (global_batch() % m > 0) timed.emplace_back(programs.micro_short, 1);
+  if (core.global_batch() / m > 1) timed.emplace_back(programs.micro_next, core.global_batch() / m - 1);
+  if (core.global_batch() % m > 0) timed.emplace_back(programs.micro_short, 1);
   timed.emplace_back(programs.update, 1);
   return timed;
 }
 
-Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const std::string& what) {
-  STW_TRY(check_free());
-  if (!as_created_)
+Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what) {
+  STW_TRY(core.check_free());
+  if (!core.as_created)
     return Error{Code::bad_state, what + ": expected a trainer without a step, a restore or an imported tensor"};
-  if (lost_arena_) STW_TRY(take_again());
-  const Computing computing(*this);
-  const InPhase phase(*this, TrainerPhase::calibrate);
+  if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
+  const Computing computing(core);
+  const InPhase phase(core.progress, TrainerPhase::calibrate);
   auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
-    for (uint32_t t = 0; t < static_cast<uint32_t>(sequence()); ++t) {
-      const auto draw = philox(options_.seed, {t, static_cast<uint32_t>(sample), 0, 0});
-      rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
-      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().classes()));
+    for (uint32_t t = 0; t < static_cast<uint32_t>(core.sequence()); ++t) {
+      const auto draw = philox(core.options.seed, {t, static_cast<uint32_t>(sample), 0, 0});
+      rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(core.graph().vocabulary));
+      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().classes()));
     }
     // A pair: the second text starts in the middle.
-    if (graph().preference != Preference::none) std::iota(rows.positions + sequence() / 2, rows.positions + sequence(), 0);
+    if (core.graph().preference != Preference::none) std::iota(rows.positions + core.sequence() / 2, rows.positions + core.sequence(), 0);
     return ok();
   };
   const SampleSource source = std::ref(made_up);
@@ -70,37 +69,37 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
     const double begin = seconds_now();
     // Round 0 warms up: round 1 overwrites its times.
     for (size_t round = 0; round <= most_rounds; ++round) {
-      begin_state();   // the learning rate is 0
-      state_.loss_scale = 1;   // small gradients may vanish, but none overflows
-      push_state();
+      core.begin_state();   // the learning rate is 0
+      core.state.loss_scale = 1;   // small gradients may vanish, but none overflows
+      core.push_state();
       for (TimedProgram& t : timed) {
         check_in();
-        if (t.program->inputs[Input::tokens] >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
+        if (t.program->inputs[Input::tokens] >= 0) STW_TRY(core.load(*t.program, source, 0, core.global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = seconds_now();
-        STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));
+        STW_TRY(core.stream->run_timed(core.execution, *t.program, t.seconds.data() + at * t.program->instructions.size()));
         t.program_seconds[at] = static_cast<float>(seconds_now() - start);
       }
       rounds = round;
-      STW_TRY(pull_state());
-      if (state_.skip != 0) return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
+      STW_TRY(core.pull_state());
+      if (core.state.skip != 0) return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
       if (rounds >= fewest_rounds && seconds_now() - begin > enough_seconds) break;
     }
     return ok();
   };
 
   // Allocates now, so that the weights come back even where memory runs out below.
-  Filling filling = filling_of_all();
-  broken_ = true;    // until the weights are back
+  Filling filling = core.filling_of_all();
+  core.condition = Condition::broken;   // until the weights are back
   Status ran = ok();
   std::exception_ptr thrown;
   try {
-    ran = watched(Work::calibrate, WorkUnit::none, 0, run);
+    ran = core.watched(Work::calibrate, WorkUnit::none, 0, run);
   } catch (...) {   // no callback that may unwind its thread runs in `try`
     thrown = std::current_exception();
   }
-  STW_TRY(fill(filling));
-  broken_ = false;
+  STW_TRY(core.fill(filling));
+  core.condition = Condition::ready;
   if (thrown) std::rethrow_exception(thrown);
   STW_TRY(ran);
   return rounds;

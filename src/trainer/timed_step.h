@@ -1,9 +1,11 @@
 // Times of a step's programs, for calibration and the timeline.
 #pragma once
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "planner/program/program.h"
+#include "src/trainer/core.h"
 
 namespace stw {
 
@@ -21,5 +23,12 @@ struct TimedProgram {
   double median_of(size_t instruction, size_t rounds) const;
   double median_of_program(size_t rounds) const;
 };
+
+// The programs of one step.
+std::vector<TimedProgram> programs_of_step(const TrainerCore& core);
+// Times every instruction in several rounds, and returns their number. Afterwards every byte is as fill()
+// wrote it, unless the weights can no longer be read. Errors, whose messages begin with `what`: bad_state
+// where the trainer is not as it was created; non_finite.
+Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what);
 
 }  // namespace stw

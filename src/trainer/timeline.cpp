@@ -6,7 +6,7 @@
 #include "planner/base/json.h"
 #include "src/files/file.h"
 #include "src/trainer/timed_step.h"
-#include "src/trainer/trainer.h"
+#include "src/trainer/calibrate.h"
 
 namespace stw {
 
@@ -22,10 +22,10 @@ Json row_name(Row row, const char* name) {
 
 }  // namespace
 
-Status Trainer::write_timeline(const std::string& path) {
-  std::vector<TimedProgram> timed = programs_of_step();
-  STW_ASSIGN(rounds, time_programs(timed, "timeline"));
-  const DeviceProfile& device = profile_of(plan().request);
+Status write_timeline(TrainerCore& core, const std::string& path) {
+  std::vector<TimedProgram> timed = programs_of_step(core);
+  STW_ASSIGN(rounds, time_programs(core, timed, "timeline"));
+  const DeviceProfile& device = profile_of(core.plan().request);
   Json events = Json::array();
   events.push(row_name(row_measured, "measured"));
   events.push(row_name(row_predicted, "predicted"));
@@ -33,11 +33,11 @@ Status Trainer::write_timeline(const std::string& path) {
   for (const TimedProgram& t : timed) {
     for (size_t n = 0; n < t.program->instructions.size(); ++n) {
       const Instruction& i = t.program->instructions[n];
-      const Op& op = graph().op(i.op);
-      const Cost cost = cost_of(graph(), i, t.program->threads);
+      const Op& op = core.graph().op(i.op);
+      const Cost cost = cost_of(core.graph(), i, t.program->threads);
       const double measured = t.median_of(n, rounds) * 1e6;
-      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().peak_of(op), t.program->threads, cost)) * 1e-6;
-      const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", graph().segment_name(op.segment))
+      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, core.graph().peak_of(op), t.program->threads, cost)) * 1e-6;
+      const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", core.graph().segment_name(op.segment))
                              .set("ops", i.ops).set("flops", cost.flops).set("bytes", cost.bytes).set("measured_us", measured).set("predicted_us", predicted);
       const auto event = [&](Row row, double at, double duration) {
         return Json::object().set("name", op_row(i.kind).name).set("cat", phase_names[static_cast<size_t>(i.phase)]).set("ph", "X")

@@ -1,0 +1,16 @@
+// One optimizer step: the micro-steps of a global batch, then the update.
+#pragma once
+#include "src/trainer/core.h"
+
+namespace stw {
+
+// Samples from number `samples` of the global batch on count as ignored. A cancelled step has changed no
+// parameter. Errors: bad_state, cancelled, callback_failed, non_finite, numeric, those of `source`.
+Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples, double learning_rate);
+
+// Errors: bad_state where the options have a gradient hook and the plan offloads gradients.
+Status check_offload(const TrainerOptions& options, const Plan& plan);
+// Refuses options that the plan's loss or gradients do not allow. Errors: bad_argument, bad_state.
+Status check_options(const TrainerCore& core);
+
+}  // namespace stw

@@ -60,10 +60,10 @@ MUTATIONS = [
      SOURCE_TESTS, "Layout.ExportsHaveTheFilesBytes"),
     ("a factor of an adapter whose rows lie otherwise than its matrix's", "planner/graph/adapters.cpp", [("graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;", "")],
      SOURCE_TESTS, "Families/GoldenModel.*/adapter_bloom*"),
-    ("a division by the number of micro-steps", "src/trainer/trainer.cpp",
-     [("  as_created_ = false;\n  STW_TRY(stream_->run(execution_, programs.update));",
-       "  as_created_ = false;\n  STW_TRY(pull_state());\n  state_.target_count *= (global_batch() + m - 1) / m;\n  push_state();\n"
-       "  STW_TRY(stream_->run(execution_, programs.update));")],
+    ("a division by the number of micro-steps", "src/trainer/step.cpp",
+     [("  core.as_created = false;\n  STW_TRY(core.stream->run(core.execution, programs.update));",
+       "  core.as_created = false;\n  STW_TRY(core.pull_state());\n  core.state.target_count *= (core.global_batch() + m - 1) / m;\n"
+       "  core.push_state();\n  STW_TRY(core.stream->run(core.execution, programs.update));")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
     ("the gradient of a parameter's third use left out", "kernels/cpu/update/gradient_sum.cpp", [("k < args.terms;", "k < args.terms && k < 2;")],
      SOURCE_TESTS, "ParameterUses.TheGradientIsTheSumOverAllUses"),
@@ -115,10 +115,10 @@ MUTATIONS = [
     ("columns of a gradient as if they were all there were", "kernels/cpu/product/linear_input_gradient.cpp",
      [("args.x_stride > 0 ? args.x_stride : inputs;", "inputs;")],
      SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/llama_int8"),
-    ("an update behind every micro-step", "src/trainer/trainer.cpp",
-     [("    STW_TRY(stream_->run(execution_, program));\n    count_micro_step();\n",
-       "    STW_TRY(stream_->run(execution_, program));\n    count_micro_step();\n"
-       "    if (first + m < global_batch()) STW_TRY(stream_->run(execution_, programs.update));\n")],
+    ("an update after every micro-step", "src/trainer/step.cpp",
+     [("    STW_TRY(core.stream->run(core.execution, program));\n    core.progress.count_micro_step();\n",
+       "    STW_TRY(core.stream->run(core.execution, program));\n    core.progress.count_micro_step();\n"
+       "    if (first + m < core.global_batch()) STW_TRY(core.stream->run(core.execution, programs.update));\n")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
     ("a cancel in the middle of an update", "src/execute/execute.cpp", [("if (supervisor && is_final(program.instructions[k])) supervisor->commit();", "")],
      API_TESTS, "Watching.AStepTells*"),

@@ -11,6 +11,9 @@ std::vector<Buffer> everywhere(const Call& call) {
   std::vector<Buffer> first;
   for (const NamedTable& entry : tables())
     for (int threads : {1, 3}) {
+#ifdef STW_SANITIZED
+      if (threads == 1 && !first.empty()) continue;   // one table shows a thread alone
+#endif
       std::vector<Buffer> result = call(*entry.table, threads);
       if (first.empty()) first = result;
       EXPECT_EQ(first.size(), result.size());

@@ -146,7 +146,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int t : inputs_of_run(index, run)) recompute(t);
     emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
   };
-  int apart = -1;   // a weight gradient that ran early, alone
+  int early = -1;   // a weight gradient that ran early, alone
   for (int i = segment.first_gradient_op; i < end;) {
     const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
     const int first = i;
@@ -155,10 +155,10 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       i += part.gradient_op_count;
     } else {
       const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index), waiting = may_wait_for_slope(graph_, index);
-      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(apart = waiting, 1);
-      if (index != apart) emit(index, run);
+      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(early = waiting, 1);
+      if (index != early) emit(index, run);
       // The ops that follow a gradient come after the ops that read the parameter.
-      i += index == apart ? 1 : run;
+      i += index == early ? 1 : run;
     }
     // The input is kept up to here, whatever is frozen or saved. The search counts with that.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));

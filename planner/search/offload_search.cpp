@@ -193,7 +193,7 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
 }
 
 std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat) {
-  if (!has_within(arena_bytes)) return std::nullopt;
+  if (!smallest_fits(arena_bytes)) return std::nullopt;
   Candidate best = sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
   uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {

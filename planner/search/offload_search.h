@@ -63,7 +63,7 @@ class OffloadSearch {
   const std::optional<Candidate>& smallest();
   // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it costs less,
   // and mostly decides.
-  bool has_within(uint64_t arena_bytes) { return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
+  bool smallest_fits(uint64_t arena_bytes) { return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
   // Takes for each micro-batch the plan with the fewest live bytes, made of all variants, and returns the one
   // with the smallest arena. Requires that some micro-batch fits into the host memory.
   const Candidate& with_fewest_live_bytes();

@@ -56,7 +56,7 @@ uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
   return graph_.op(op).fused ? run(op - 1, 2, samples, rows) - run(op - 1, 1, samples, rows) : run(op, 1, samples, rows);
 }
 
-uint64_t Pricing::apart(const Segment& segment, uint32_t saved, int64_t samples) const {
+uint64_t Pricing::unshared_launches(const Segment& segment, uint32_t saved, int64_t samples) const {
   const int first = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op;
   uint64_t sum = 0;
   for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph_, at)) {
@@ -126,7 +126,7 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
   const Segment& segment = graph_.segments[s];
   const FeedForward& part = segment.feed_forward;
   const TilePrices tile = tile_rows > 0 ? tiles(segment, samples, tile_rows) : TilePrices{};
-  Choice c{0, size_add(size_add(tile.forward, tile.backward), apart(segment, saved, samples))};
+  Choice c{0, size_add(size_add(tile.forward, tile.backward), unshared_launches(segment, saved, samples))};
   int before = -1;   // the op that ran last
   for (int i : recomputed_ops(segment, saved)) {
     const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);

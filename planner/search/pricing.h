@@ -46,7 +46,7 @@ class Pricing {
   uint64_t ops(int first, int count, int64_t samples) const;
   uint64_t fused(int op, int64_t samples, int64_t rows = 0) const;
   // The additional time of weight gradients that, with this save-set, do not share a kernel launch (fuse.h).
-  uint64_t apart(const Segment& segment, uint32_t saved, int64_t samples) const;
+  uint64_t unshared_launches(const Segment& segment, uint32_t saved, int64_t samples) const;
   // The sum of time(samples) over all micro-steps of a step.
   template <class F>
   static uint64_t over_micro_steps(int64_t global_batch, int64_t micro_batch, const F& time) {

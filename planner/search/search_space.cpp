@@ -160,7 +160,7 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   if (is_empty()) return std::nullopt;
   // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). No budget below
   // smallest() gets it, so that the reported minimum is never undercut.
-  if (choices_.size() == 1) return search_of(0).has_within(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
+  if (choices_.size() == 1) return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());

@@ -195,7 +195,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   std::vector<uint64_t> list;
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
-    uint64_t time = pricing.apart(s, t.saved, samples), forward_time = 0;
+    uint64_t time = pricing.unshared_launches(s, t.saved, samples), forward_time = 0;
     for (const auto& [op, is_fused] : t.recomputed) time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);

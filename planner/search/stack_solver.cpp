@@ -155,7 +155,7 @@ class Solver {
   void pass() {
     labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
     std::vector<int> front{0};
-    for (current_ = 0; current_ < runs_.size() && !front.empty(); ++current_) front = through(std::move(front));
+    for (current_ = 0; current_ < runs_.size() && !front.empty(); ++current_) front = place_run(std::move(front));
     int best = -1;
     for (int l : front)
       if (best < 0 || better(at(l), at(best))) best = l;
@@ -285,11 +285,11 @@ class Solver {
   }
 
   // Places all segments of a run, one variant after the other.
-  std::vector<int> through(std::vector<int> front) {
+  std::vector<int> place_run(std::vector<int> front) {
     const SegmentRun& run = runs_[current_];
     for (size_t v = 0; v < run.variants.size(); ++v) {
       check_in();
-      front = kept_of(extended(std::move(front), v), v + 1);
+      front = keep_best(extended(std::move(front), v), v + 1);
     }
     std::erase_if(front, [&](int l) { return placed(at(l)) < run.count; });
     return front;
@@ -376,7 +376,7 @@ class Solver {
   }
 
   // Keeps the best labels, as many as the beam allows.
-  std::vector<int> kept_of(std::vector<Label> best, size_t variant) {
+  std::vector<int> keep_best(std::vector<Label> best, size_t variant) {
     if (best.size() > beam_) {
       narrowed_ = true;
       std::vector<std::pair<Wide, size_t>> bounds;

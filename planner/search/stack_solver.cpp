@@ -13,10 +13,10 @@ namespace {
 
 using Wide = __int128;
 
+// Slopes on either side of the one at which the relaxation meets the capacity.
+constexpr size_t neighbours = 2;
 // Numbers of labels that survive each step: first only the most promising ones, to find a good choice to
 // compare with, then all.
-// slopes on either side of the one at which the relaxation meets the capacity
-constexpr size_t neighbours = 2;
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
 // From this many runs on, where neighbours differ, the relaxation is too far below the best choice to drop
 // many labels. Then the solver makes use of a tolerance.

@@ -73,12 +73,12 @@ struct Graph {
   Kernels kernels = Kernels::portable;   // copied from the numerics
   Attention attention = Attention::own;  // copied from the numerics
   bool exact = true;
-  // About the most elements of matrices of codes that an op decodes at once (quantize.h)
+  // About the most elements of matrices of codes that an op decodes at once (quantize.h).
   uint64_t values_at_once = 0;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order
-  // After the last micro-step: sums of gradients, norm, scalars, optimizer (update.h)
+  // After the last micro-step: sums of gradients, norm, scalars, optimizer (update.h).
   std::vector<Op> update_ops;
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
   std::vector<Op> generate_ops;  // the same with a cache of keys and values

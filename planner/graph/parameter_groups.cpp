@@ -14,7 +14,7 @@ namespace {
 constexpr double largest_factor = 1e6;
 
 bool fits_glob(std::string_view pattern, std::string_view text) {
-  // `star`: the last star so far; its text ends before `from`
+  // `star`: the last star so far; its text ends before `from`.
   size_t p = 0, t = 0, star = std::string_view::npos, from = 0;
   while (t < text.size()) {
     if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == text[t] && pattern[p] != '*'))) {

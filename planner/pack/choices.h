@@ -13,7 +13,7 @@ namespace stw {
 // leave several ranges of differences, there is a choice for each forbidden range between them.
 struct Choice { int first, second; int64_t below, above; };
 
-// For a given offset, `lowest` equals `highest`
+// For a given offset, `lowest` equals `highest`.
 struct Movable { int64_t size, alignment, lowest, highest; };
 
 class ChoiceSearch {

@@ -63,7 +63,7 @@ class PackSearch {
   };
   // The previous values; section < 0: block ~section was placed.
   struct Change { int section; uint64_t floor; uint8_t flags; };
-  // Left, right: the floors of its walls, or `no_wall`
+  // `left`, `right`: the floors of its walls, or `no_wall`.
   struct Valley { int begin, end; uint64_t left, right; };
   struct Branch {
     int section = -1;

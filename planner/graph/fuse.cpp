@@ -205,8 +205,8 @@ int may_wait_for_slope(const Graph& graph, int op) {
   return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
 }
 
-// GELU's input and output are alive together in two cases: neither is kept, and one product makes both from the input of the other weight
-// gradient; or GELU's input is kept, and so is that product's.
+// GELU's input and output are alive together in two cases. Either neither is kept, and one product computes
+// both from the input of the other weight gradient. Or GELU's input is kept, and so is that product's input.
 bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
   const auto is_there = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)

@@ -244,9 +244,9 @@ class Solver {
   }
 
   // The difference between a label's least cost, by one multiplier, and the cost of the best known choice.
-  // The label's remaining segments of the current run take variants after `v`. It is linear in the label's time and
-  // bytes, so that all labels with equally many segments share the rest of the sum. A label whose excess is
-  // not negative cannot win.
+  // The label's remaining segments of the current run take variants after `v`. The difference is linear in
+  // the label's time and bytes, so that all labels with equally many segments share the rest of the sum. A
+  // label whose excess is not negative cannot win.
   struct Excess {
     Wide bytes, time;        // of the multiplier
     // `rest`: cost of all runs after this one, less that of the best known choice; `least`: least cost of a

@@ -360,12 +360,12 @@ TEST(Axis, TicksAreBinary) {
 TEST(Picture, WhatIsOffloaded) {
   auto planned = plan_of("nano", 12, 64);
   auto plain = std::make_shared<Planned>(*planned);
-  auto away = std::make_shared<Planned>(*planned);
+  auto offloaded = std::make_shared<Planned>(*planned);
   Decisions d = planned->plan.decisions;
   d.offload.parts = {5, 0, 2, 2, 2};
-  away->plan.decisions = d;
-  away->programs = make_programs(away->graph, d, 12, 2, 64);
-  away->plan.bytes = account(away->programs);
+  offloaded->plan.decisions = d;
+  offloaded->programs = make_programs(offloaded->graph, d, 12, 2, 64);
+  offloaded->plan.bytes = account(offloaded->programs);
   auto blocks = [](const Planned& p) {
     std::vector<int> list;
     const picture::Timeline timeline(p.graph, p.plan, p.programs);
@@ -373,8 +373,8 @@ TEST(Picture, WhatIsOffloaded) {
       if (timeline.block(run.segment) >= 0) list.push_back(timeline.block(run.segment));
     return list;
   };
-  EXPECT_EQ(blocks(*away), blocks(*plain));
-  const std::string page = picture_html(away->graph, away->plan, away->programs, {});
+  EXPECT_EQ(blocks(*offloaded), blocks(*plain));
+  const std::string page = picture_html(offloaded->graph, offloaded->plan, offloaded->programs, {});
   EXPECT_EQ(what_is_wrong(page), "");
   for (const char* text : {"Optimizer states of blocks 0 to 3 and of all else lie in host memory", "Inputs of blocks 0 to 1 lie in host memory",
                            "fetched for backward from host memory", "which lies in host memory", "on its way to host memory"})

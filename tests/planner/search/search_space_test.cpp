@@ -73,9 +73,9 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
       const uint64_t alignment = round % 2 ? 64 : 256;
       const int threads = 1 + round % 3;
       const Program p = build_micro(g, make_arena(g, alignment, d.offload), d, d.micro_batch, threads, true);
-      std::string away;
-      for (int n : d.offload.parts) away += " " + std::to_string(n);
-      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment)) << g.architecture << away << (d.offload.overlap ? " overlapped" : "");
+      std::string parts;
+      for (int n : d.offload.parts) parts += " " + std::to_string(n);
+      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment)) << g.architecture << parts << (d.offload.overlap ? " overlapped" : "");
     }
 }
 

@@ -163,7 +163,7 @@ TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
 
 // In 16 bits a GPU's tensor cores compute it, whichever kernels compute the other products. Chains are bound
 // by the other cores, and take more scratch memory.
-TEST(OpTable, MuonCountsAsWhatComputesIt) {
+TEST(OpTable, MuonIsPricedByItsKernels) {
   const auto* const device = find_device("h100");
   ASSERT_NE(device, nullptr);
   struct Found { uint64_t picoseconds, scratch; };

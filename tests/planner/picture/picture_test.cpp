@@ -45,7 +45,7 @@ const std::vector<FrontierPoint> some_points = {{100 << 20, 900, "micro-batch 1,
 
 // Checks that tags come in pairs, that attributes are quoted and unique, that entities exist in XML, and that
 // '<' only begins a tag. Returns the error, or an empty text. Skips the insides of script and style.
-std::string what_is_wrong(std::string_view text) {
+std::string markup_error(std::string_view text) {
   std::vector<std::string> open;
   if (text.starts_with("<!DOCTYPE html>")) text.remove_prefix(15);
   size_t at = 0;
@@ -104,11 +104,11 @@ std::string what_is_wrong(std::string_view text) {
   return open.empty() ? "" : "not closed: " + open.back();
 }
 
-TEST(WhatIsWrong, FindsWhatIsWrong) {
-  EXPECT_EQ(what_is_wrong("<a b=\"1\" c=\"&lt;\">x &amp; y<d/></a>\n"), "");
+TEST(MarkupError, IsFound) {
+  EXPECT_EQ(markup_error("<a b=\"1\" c=\"&lt;\">x &amp; y<d/></a>\n"), "");
   for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1></a>", "<a b=\"1\" b=\"2\"/>", "<a b=\"<\"/>", "a & b",
                           "a > b", "< a", "<a b/>", "a\x01"})
-    EXPECT_NE(what_is_wrong(bad), "") << bad;
+    EXPECT_NE(markup_error(bad), "") << bad;
 }
 
 Json data_of(const std::string& page) {
@@ -145,8 +145,8 @@ Sums sums_of(const Planned& p) {
 void check(const Planned& p) {
   const std::string html = picture_html(p.graph, p.plan, p.programs, some_points),
                     svg = picture_svg(p.graph, p.plan, p.programs);
-  EXPECT_EQ(what_is_wrong(html), "");
-  EXPECT_EQ(what_is_wrong(svg), "");
+  EXPECT_EQ(markup_error(html), "");
+  EXPECT_EQ(markup_error(svg), "");
   const Json data = data_of(html);
   const Json::Array& marks = data.find("marks")->elements();
   ASSERT_EQ(marks.size() % 9, 0u);
@@ -263,7 +263,7 @@ TEST(Picture, LeavesTheFrontierOutWhereThereIsNone) {
   EXPECT_EQ(with.find("<b>micro-batch"), with.npos);
   EXPECT_EQ(data_of(with).find("frontier")->elements().size(), some_points.size());
   const std::vector<FrontierPoint> odd = {{0, 0, "", true}, {uint64_t{1} << 61, 1e300, "", true}, {1, -1, "", false}};
-  EXPECT_EQ(what_is_wrong(picture_html(p->graph, p->plan, p->programs, odd)), "");
+  EXPECT_EQ(markup_error(picture_html(p->graph, p->plan, p->programs, odd)), "");
 }
 
 TEST(Picture, NamesAreInert) {
@@ -278,7 +278,7 @@ TEST(Picture, NamesAreInert) {
   const std::vector<FrontierPoint> points = {{1 << 20, 10, evil, true}};
   const std::string html = picture_html(graph, plan, p->programs, points), svg = picture_svg(graph, plan, p->programs);
   for (const std::string& text : {html, svg}) {
-    EXPECT_EQ(what_is_wrong(text), "");
+    EXPECT_EQ(markup_error(text), "");
     EXPECT_EQ(text.find("<script>alert"), text.npos);
     EXPECT_EQ(text.find("]]>"), text.npos);
     EXPECT_EQ(text.find('\x01'), text.npos);
@@ -375,7 +375,7 @@ TEST(Picture, WhatIsOffloaded) {
   };
   EXPECT_EQ(blocks(*offloaded), blocks(*plain));
   const std::string page = picture_html(offloaded->graph, offloaded->plan, offloaded->programs, {});
-  EXPECT_EQ(what_is_wrong(page), "");
+  EXPECT_EQ(markup_error(page), "");
   for (const char* text : {"Optimizer states of blocks 0 to 3 and of all else lie in host memory", "Inputs of blocks 0 to 1 lie in host memory",
                            "fetched for backward from host memory", "which lies in host memory", "on its way to host memory"})
     EXPECT_NE(page.find(text), std::string::npos) << text;

@@ -46,7 +46,7 @@ TEST_F(Verify, CorrectProgramsPass) {
   EXPECT_EQ(programs_.all().size(), 7u);
 }
 
-TEST_F(Verify, EveryPairThatIsPutOnTopOfEachOther) {
+TEST_F(Verify, EveryOverlappingPair) {
   // For any two buffers that are alive together: moves the second onto the first, a little into it, or just
   // before its end.
   const Program& good = programs_.micro_next;

@@ -112,7 +112,7 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
 // The speed of an H100 in thousands of tokens a second, computed from counts of instructions, tiles and
 // bytes. None of it was measured. The counts treat ops one by one. Fused ops of our own kernels take up to
 // 0.15 µs a token less: each of 12 blocks saves the traffic of some 32 KB.
-TEST(Price, OfGpt2OnHopperIsWhatWasReckoned) {
+TEST(Price, OfGpt2OnHopperIsAsComputed) {
   const auto model = open("gpt2");
   struct Case { Kernels kernels; bool fast; Attention attention; double least, most; };
   for (const Case& c : {Case{Kernels::wgmma, false, Attention::own, 430, 525}, {Kernels::tensor, false, Attention::own, 340, 390},

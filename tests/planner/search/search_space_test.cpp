@@ -84,7 +84,7 @@ constexpr const char* wide_gpt2 = R"({"model_type": "gpt2", "vocab_size": 257, "
                                       "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
 
 // If everything is saved, a backward pass fetches biases and norms that it does not read.
-TEST(SegmentProfile, WhatIsFetchedInVainIsNotBesideNeighboursCopies) {
+TEST(SegmentProfile, FetchesThatNoOpReadsEndBeforeNeighboursCopies) {
   const Graph g = build_model(config_of(wide_gpt2), 32, {});
   Decisions d;
   d.micro_batch = d.loss_chunks = 1;

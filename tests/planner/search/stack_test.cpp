@@ -138,7 +138,7 @@ TEST(RestTimes, AreThoseOfTheFastestChoice) {
 
 // Blocks that differ from their neighbours: the found choice is the fastest up to the tolerance, the bound is
 // below all choices, and the search makes fewer labels.
-TEST(Stack, WhatATolerancePassesOverIsTold) {
+TEST(Stack, TheBoundAccountsForTheTolerance) {
   std::mt19937 random(8);
   size_t with = 0, without = 0;
   int slower = 0;
@@ -178,7 +178,7 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
 
 // Whatever was asked before, the answers equal those of a new stack. The questions are walks along the Pareto
 // points.
-TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
+TEST(Stack, KeptAnswersEqualNewOnes) {
   std::mt19937 random(5);
   for (int round = 0; round < 400; ++round) {
     std::vector<SegmentRun> runs = random_runs(random, 6);

@@ -1,6 +1,9 @@
 #include "flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <sstream>

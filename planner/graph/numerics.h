@@ -67,7 +67,8 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
-struct Numerics {
+// The numerics that a request fixes. The planner adds the rest (Numerics).
+struct RequestedNumerics {
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
   Master master = Master::exact;
@@ -75,14 +76,18 @@ struct Numerics {
   // The parameters of blocks are updated inside the backward pass, which keeps no gradient of them. Requires
   // one micro-step, no clipping, and no fp16.
   bool fused_update = false;
-  int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
-  bool exact = true;     // contract E3; all kernels but cuBLASLt's are always exact
-  Kernels kernels = Kernels::portable;
   Attention attention = Attention::own;
   Quantize quantize = Quantize::none;              // of blocks
   Quantize quantize_embeddings = Quantize::none;   // of the table of tokens and the head; not nf4
-  std::vector<ParameterGroup> groups;   // later ones win
-  GraphInputs inputs;    // in addition to tokens and targets
+  std::vector<ParameterGroup> groups;              // later ones win
+  GraphInputs inputs;                              // in addition to tokens and targets
+  bool operator==(const RequestedNumerics&) const = default;
+};
+
+struct Numerics : RequestedNumerics {
+  int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
+  bool exact = true;     // contract E3; all kernels but cuBLASLt's are always exact
+  Kernels kernels = Kernels::portable;
   bool operator==(const Numerics&) const = default;
 };
 

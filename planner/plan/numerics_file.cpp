@@ -1,5 +1,7 @@
 #include "planner/plan/numerics_file.h"
 
+#include <utility>
+
 #include "planner/graph/optimizer.h"
 
 namespace stw {
@@ -38,16 +40,71 @@ Result<ParameterGroup> group_from(const Json& object) {
   return g;
 }
 
-// The enum value that a field names.
+// Reads the enum value that a field names.
 template <class Enum, int count>
-Result<Enum> value_of(const Json& object, const char* key, const char* const (&names)[count]) {
+Status read_name(const Json& object, const char* key, const char* const (&names)[count], Enum& out) {
   STW_ASSIGN(name, get_string(object, key));
   const auto value = named<Enum>(names, name);
   if (!value) return wrong(std::string("unknown ") + key + " \"" + name + "\"");
-  return *value;
+  out = *value;
+  return ok();
 }
 
-}  // namespace
+Status read_optimizer(const Json& object, Numerics& n) {
+  STW_ASSIGN(name, get_string(object, "optimizer"));
+  int index = 0;
+  while (index < optimizer_count && name != name_of(static_cast<Optimizer>(index))) ++index;
+  if (index == optimizer_count) return wrong("unknown optimizer \"" + name + "\"");
+  n.optimizer = static_cast<Optimizer>(index);
+  return ok();
+}
+
+// After the optimizer.
+Status read_state_bits(const Json& object, Numerics& n) {
+  STW_ASSIGN(bits, get_int(object, "state_bits"));
+  if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
+    return wrong(std::string("optimizer ") + name_of(n.optimizer) + " has no states of " + std::to_string(bits) + " bits");
+  n.state_bits = static_cast<int>(bits);
+  return ok();
+}
+
+// After the precision, on which the names depend.
+Status read_master(const Json& object, Numerics& n) {
+  STW_ASSIGN(name, get_string(object, "master"));
+  int kind = 0;
+  while (kind < master_count && (n.master = static_cast<Master>(kind), name != master_name(n))) ++kind;
+  return kind < master_count ? ok() : wrong("unknown master \"" + name + "\" for " + name_of(n.precision));
+}
+
+Status read_quantized_embeddings(const Json& object, Numerics& n) {
+  STW_TRY(read_name(object, "quantize_embeddings", quantize_names, n.quantize_embeddings));
+  return n.quantize_embeddings == Quantize::nf4 ? wrong("embeddings are quantized to int8 or not at all") : ok();
+}
+
+Status read_flag(const Json& object, const char* key, bool& out) {
+  STW_ASSIGN(value, get_bool(object, key));
+  out = value;
+  return ok();
+}
+
+Status read_inputs(const Json& object, Numerics& n) {
+  STW_ASSIGN(inputs, get_array(object, "inputs"));
+  for (const Json& entry : inputs->elements()) {
+    const std::string name = entry.as_string() ? *entry.as_string() : "";
+    if (name != "positions" && name != "weights") return wrong("unknown input \"" + name + "\"");
+    (name == "positions" ? n.inputs.positions : n.inputs.weights) = true;
+  }
+  return ok();
+}
+
+Status read_groups(const Json& object, Numerics& n) {
+  STW_ASSIGN(groups, get_array(object, "groups"));
+  for (const Json& entry : groups->elements()) {
+    STW_ASSIGN(group, group_from(entry));
+    n.groups.push_back(std::move(group));
+  }
+  return ok();
+}
 
 Json inputs_json(const GraphInputs& inputs) {
   Json list = Json::array();
@@ -62,71 +119,67 @@ Json groups_json(const std::vector<ParameterGroup>& groups) {
   return list;
 }
 
+// One row for each field of Numerics. Plans, checkpoints, and the comparison of the two follow from it.
+struct NumericsField {
+  const char* name;
+  Json (*write)(const Numerics&);
+  Status (*read)(const Json& object, Numerics&);
+  bool is_new = false;      // files of older versions lack it, and mean the default
+  bool is_of_graph = false; // decides which inputs the graph has and which parameters it trains
+};
+
+constexpr bool is_new = true, is_of_graph = true;
+
+const NumericsField fields[] = {
+    {"precision", [](const Numerics& n) { return Json(name_of(n.precision)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "precision", precision_names, n.precision); }},
+    {"optimizer", [](const Numerics& n) { return Json(name_of(n.optimizer)); }, read_optimizer},
+    {"state_bits", [](const Numerics& n) { return Json(n.state_bits); }, read_state_bits},
+    {"master", [](const Numerics& n) { return Json(master_name(n)); }, read_master},
+    {"gradients", [](const Numerics& n) { return Json(gradients_name(n)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "gradients", gradients_names, n.gradients); }, is_new},
+    {"fused_update", [](const Numerics& n) { return Json(n.fused_update); },
+     [](const Json& o, Numerics& n) { return read_flag(o, "fused_update", n.fused_update); }, is_new},
+    {"exact", [](const Numerics& n) { return Json(n.exact); }, [](const Json& o, Numerics& n) { return read_flag(o, "exact", n.exact); }},
+    {"kernels", [](const Numerics& n) { return Json(kernels_name(n)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "kernels", kernels_names, n.kernels); }, is_new},
+    {"attention", [](const Numerics& n) { return Json(attention_name(n)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "attention", attention_names, n.attention); }, is_new},
+    {"quantize", [](const Numerics& n) { return Json(name_of(n.quantize)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "quantize", quantize_names, n.quantize); }, is_new},
+    {"quantize_embeddings", [](const Numerics& n) { return Json(name_of(n.quantize_embeddings)); }, read_quantized_embeddings, is_new},
+    {"preference", [](const Numerics& n) { return Json(name_of(n.inputs.preference)); },
+     [](const Json& o, Numerics& n) { return read_name(o, "preference", preference_names, n.inputs.preference); }, is_new, is_of_graph},
+    {"inputs", [](const Numerics& n) { return inputs_json(n.inputs); }, read_inputs, false, is_of_graph},
+    {"groups", [](const Numerics& n) { return groups_json(n.groups); }, read_groups, false, is_of_graph},
+};
+
+}  // namespace
+
 Json numerics_json(const Numerics& n, const std::string& states_reason) {
-  return Json::object()
-      .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
-      .set("master", master_name(n)).set("gradients", gradients_name(n)).set("fused_update", n.fused_update).set("exact", n.exact).set("kernels", kernels_name(n))
-      .set("attention", attention_name(n)).set("quantize", name_of(n.quantize)).set("quantize_embeddings", name_of(n.quantize_embeddings))
-      .set("preference", name_of(n.inputs.preference)).set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
+  Json object = Json::object();
+  for (const NumericsField& field : fields) object.set(field.name, field.write(n));
+  return object.set("states_reason", states_reason);
 }
 
 Result<Numerics> numerics_from(const Json& object) {
   Numerics n;
-  STW_ASSIGN(precision, value_of<Precision>(object, "precision", precision_names));
-  n.precision = precision;
-  STW_ASSIGN(master, get_string(object, "master"));
-  int kind = 0;
-  while (kind < master_count && (n.master = static_cast<Master>(kind), master != master_name(n))) ++kind;
-  if (kind == master_count) return wrong("unknown master \"" + master + "\" for " + name_of(precision));
-  STW_ASSIGN(optimizer, get_string(object, "optimizer"));
-  int index = 0;
-  while (index < optimizer_count && optimizer != name_of(static_cast<Optimizer>(index))) ++index;
-  if (index == optimizer_count) return wrong("unknown optimizer \"" + optimizer + "\"");
-  n.optimizer = static_cast<Optimizer>(index);
-  STW_ASSIGN(bits, get_int(object, "state_bits"));
-  if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
-    return wrong("optimizer " + optimizer + " has no states of " + std::to_string(bits) + " bits");
-  n.state_bits = static_cast<int>(bits);
-  STW_ASSIGN(exact, get_bool(object, "exact"));
-  STW_ASSIGN(gradients, value_of<Gradients>(object, "gradients", gradients_names));
-  n.gradients = gradients;
-  STW_ASSIGN(fused, get_bool(object, "fused_update", false));
-  n.fused_update = fused;
-  if (object.find("kernels")) {
-    STW_ASSIGN(kernels, value_of<Kernels>(object, "kernels", kernels_names));
-    n.kernels = kernels;
-  }
-  if (object.find("attention")) {
-    STW_ASSIGN(attention, value_of<Attention>(object, "attention", attention_names));
-    n.attention = attention;
-  }
-  if (object.find("quantize")) {
-    STW_ASSIGN(quantize, value_of<Quantize>(object, "quantize", quantize_names));
-    n.quantize = quantize;
-  }
-  if (object.find("quantize_embeddings")) {
-    STW_ASSIGN(embeddings, value_of<Quantize>(object, "quantize_embeddings", quantize_names));
-    if (embeddings == Quantize::nf4) return wrong("embeddings are quantized to int8 or not at all");
-    n.quantize_embeddings = embeddings;
-  }
-  n.exact = exact;
-  if (!exact && !uses_cublaslt(n.kernels)) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
-  STW_ASSIGN(inputs, get_array(object, "inputs"));
-  for (const Json& entry : inputs->elements()) {
-    const std::string name = entry.as_string() ? *entry.as_string() : "";
-    if (name != "positions" && name != "weights") return wrong("unknown input \"" + name + "\"");
-    (name == "positions" ? n.inputs.positions : n.inputs.weights) = true;
-  }
-  if (object.find("preference")) {
-    STW_ASSIGN(preference, value_of<Preference>(object, "preference", preference_names));
-    n.inputs.preference = preference;
-  }
-  STW_ASSIGN(groups, get_array(object, "groups"));
-  for (const Json& entry : groups->elements()) {
-    STW_ASSIGN(group, group_from(entry));
-    n.groups.push_back(std::move(group));
-  }
+  for (const NumericsField& field : fields)
+    if (!field.is_new || object.find(field.name)) STW_TRY(field.read(object, n));
+  if (!n.exact && !uses_cublaslt(n.kernels)) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
   return n;
+}
+
+void set_identity(Json& identity, const Numerics& n, NumericsPart part) {
+  for (const NumericsField& field : fields)
+    if (field.is_of_graph == (part == NumericsPart::of_graph)) identity.set(field.name, field.write(n));
+}
+
+Json identity_of_older_files() {
+  Json identity = Json::object();
+  for (const NumericsField& field : fields)
+    if (field.is_new) identity.set(field.name, field.write({}));
+  return identity;
 }
 
 }  // namespace stw

@@ -106,19 +106,9 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
 }
 
 Numerics numerics_of(const Request& request, int state_bits) {
-  Numerics n;
-  n.precision = request.precision;
-  n.optimizer = request.optimizer;
+  Numerics n{request};
   n.state_bits = state_bits;
-  n.master = request.master;
-  n.gradients = request.gradients;
-  n.fused_update = request.fused_update;
-  n.groups = request.groups;
-  n.inputs = request.inputs;
   n.kernels = request.kernels.value_or(default_kernels(request));
-  n.attention = request.attention;
-  n.quantize = request.quantize;
-  n.quantize_embeddings = request.quantize_embeddings;
   n.exact = !(request.fast && uses_cublaslt(n.kernels));
   return n;
 }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "planner/device/device.h"
 #include "planner/graph/numerics.h"
@@ -14,7 +13,7 @@ namespace stw {
 
 enum class Recompute : uint8_t { choose, none, full };
 
-struct Request {
+struct Request : RequestedNumerics {
   std::string device = "cpu";
   std::optional<DeviceProfile> calibrated;  // of that device; empty: its embedded profile
   bool device_probed = false;       // memory_bytes was measured, not taken from the profile
@@ -27,17 +26,8 @@ struct Request {
   int64_t micro_batch = 0;          // 0: the planner chooses
   Recompute recompute = Recompute::choose;
   int state_bits = 0;               // 0: the planner chooses
-  Precision precision = Precision::fp32;
-  Optimizer optimizer = Optimizer::adamw;
-  Master master = Master::exact;
-  Gradients gradients = Gradients::fp32;
-  bool fused_update = false;        // then the micro-batch is the global batch
-  std::vector<ParameterGroup> groups;
-  GraphInputs inputs;
   // Empty: tensor if device and precision have it, cublaslt if `fast` is set.
   std::optional<Kernels> kernels;
-  Attention attention = Attention::own;
-  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;   // for models with adapters
   bool fast = false;                // gives up contract E3 if kernels are faster without it
 };
 

@@ -68,26 +68,12 @@ Json adapters_json(const Adapters& a) {
 // adapters; empty without adapters.
 Json identity(const TrainerCore& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
-  Json fields = Json::object()
-      .set("architecture", trainer.graph().architecture)
-      .set("groups", groups_json(n.groups))
-      .set("inputs", inputs_json(n.inputs));
-  fields.set("preference", name_of(n.inputs.preference));
+  Json fields = Json::object().set("architecture", trainer.graph().architecture);
+  set_identity(fields, n, NumericsPart::of_graph);
   if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model->config().adapters));
-  fields
-      .set("model", model_hash(trainer.graph()))
-      .set("precision", name_of(n.precision))
-      .set("master", master_name(n))
-      .set("gradients", gradients_name(n))
-      .set("fused_update", n.fused_update)
-      .set("optimizer", name_of(n.optimizer))
-      .set("state_bits", n.state_bits)
-      .set("state_format", state_format(trainer.graph()))
-      .set("exact", n.exact)
-      .set("kernels", kernels_name(n))
-      .set("attention", attention_name(n))
-      .set("quantize", name_of(n.quantize))
-      .set("quantize_embeddings", name_of(n.quantize_embeddings));
+  fields.set("model", model_hash(trainer.graph()));
+  set_identity(fields, n, NumericsPart::other);
+  fields.set("state_format", state_format(trainer.graph()));
   if (!base.empty()) fields.set("base", base);
   // Trained bits then depend on it.
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);
@@ -100,12 +86,6 @@ std::string meaning_of(const std::string& key) {
   if (key == "base") return " (hashes of the weights below the adapters)";
   if (key == "state_format") return " (hashes of which optimizer states each parameter has)";
   return "";
-}
-
-// The values of fields that older checkpoints lack.
-Json identity_before() {
-  return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
-      .set("attention", attention_name({})).set("preference", name_of(Preference::none)).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
 }
 
 // Calls fn(name, field) for each number that a step hands on to the next.
@@ -152,7 +132,7 @@ Status read_carried(const Json& object, CarriedState& carried) {
 
 // Errors: bad_state; its message names the first field that differs.
 Status check_identity(const std::string& path, const Json& found, const Json& expected) {
-  const Json before = identity_before();
+  const Json before = identity_of_older_files();
   if (const Json* other = found.find("adapters"); other && !expected.find("adapters"))
     return Error{Code::bad_state, path + ": adapters: expected none, found " + to_string(*other, 0)};
   for (const auto& [key, value] : expected.members()) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-
 #include <algorithm>
 #include <charconv>
 #include <sstream>

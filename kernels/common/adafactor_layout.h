@@ -5,9 +5,6 @@
 
 namespace stw::kernels {
 
-inline constexpr int64_t adafactor_line = 4096;   // Elements of a line of a vector.
-inline constexpr int64_t adafactor_block = 64;    // Rows of a block: their squares are summed by columns.
-
 struct AdafactorLayout {
   int64_t width, lines;   // A line is a row of a matrix. The last line of a vector may be shorter.
   int64_t blocks;         // 0 for a vector.

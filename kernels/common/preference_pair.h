@@ -48,13 +48,13 @@ STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
   double loss = 0, by0 = 0, by1 = 0;   // d loss / d log-probability.
   double ahead = 0;
   double answers = terms.answer_share;
-  if (terms.kind == PairLoss::ipo) {
+  if (terms.kind == Preference::ipo) {
     ahead = (pair.policy[0] - pair.reference[0]) / n0 - (pair.policy[1] - pair.reference[1]) / n1;
     const double miss = ahead - 1 / (2 * terms.beta);
     loss = miss * miss;
     by0 = 2 * miss / n0;
     by1 = -2 * miss / n1;
-  } else if (terms.kind == PairLoss::orpo) {
+  } else if (terms.kind == Preference::orpo) {
     ahead = mean0 - mean1;
     const double rest0 = improbability(mean0), rest1 = improbability(mean1);
     const Softplus of_odds = softplus((float)(ahead - ((double)log1((float)rest0) - (double)log1((float)rest1))));
@@ -63,7 +63,7 @@ STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
     by1 = terms.beta * (double)of_odds.slope / (rest1 * n1);
     answers += 1;
   } else {
-    const bool is_mean = terms.kind == PairLoss::simpo;
+    const bool is_mean = terms.kind == Preference::simpo;
     ahead = is_mean ? mean0 - mean1 : (pair.policy[0] - pair.reference[0]) - (pair.policy[1] - pair.reference[1]);
     const float x = (float)(terms.beta * ahead - (is_mean ? terms.margin : 0));
     const Softplus right = softplus(x), wrong = softplus(-x);

@@ -8,9 +8,10 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/contract/limits.h"
+
 namespace stw::kernels {
 
-inline constexpr int quantile_block = 256;                    // Elements that share an absmax.
 inline constexpr uint32_t quantile_shift = 16;                // Bits of a float below those of the bucket.
 // bits >> 16 of 2^-22, below the smallest number except 0.
 inline constexpr uint32_t quantile_first = (127 - 22) << 7;

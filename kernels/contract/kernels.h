@@ -39,21 +39,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/activations.h"
+#include "kernels/contract/formats.h"
+#include "kernels/contract/limits.h"
+#include "kernels/contract/losses.h"
+#include "kernels/contract/step_state.h"
 #include "kernels/contract/weight_codes.h"
 
 namespace stw::kernels {
 
-enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
 enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
-
-inline constexpr int64_t token_tile = 64;         // Rows of a tile in a reduction over tokens.
-// Tokens that tensor cores add at once. Steps restart in every sample.
-inline constexpr int64_t product_step = 16;
-inline constexpr int64_t chain_terms = 256;       // Terms of a chain in a long sum.
-inline constexpr int64_t loss_columns = 64 * 256; // Columns of a row of logits that 64 lanes add at a time.
-inline constexpr int max_parts = 4;               // Matrices side by side in one `linear`.
-inline constexpr int most_biases = 2 * max_parts; // Bias gradients in one norm_gradient.
-inline constexpr int32_t ignored_target = -100;   // The target of a token without a loss, as in PyTorch.
 
 struct Matrix { void* data; DType dtype; };
 struct ConstMatrix { const void* data; DType dtype; };
@@ -78,53 +73,8 @@ struct Launch {
 
 // Arguments of one call that processes several independent tensors. A GPU would spend more time on a launch
 // for each of a model's many small tensors than on their bytes. All entries have the same StepState.
-inline constexpr int most_together = 48;
 template <class Args>
 struct List { const Args* first; int count; };   // `count` is in [1, most_together].
-
-// Scalars of a step. They lie in the arena because a captured CUDA graph reads the values that change.
-struct StepState {
-  // Written by the runtime before a step or micro-step.
-  uint64_t seed;
-  uint64_t step;           // Number of successful updates before this step.
-  uint64_t first_sample;   // Index of the micro-batch's first sample in the global batch.
-  uint64_t position;       // Generation: number of tokens in the cache.
-  // max_norm: limit of the gradient norm; 0: no clipping.
-  double learning_rate, beta1, beta2, epsilon, max_norm;
-  double momentum;         // SGD and Muon.
-  double inverse_root;     // Adafactor: 1 / sqrt(t), with t = step + 1.
-  double fresh_share;      // Adafactor: t^-0.8, the weight of this step's squares.
-  double label_smoothing, z_loss;
-  // Keeps sums of fp16 gradients in range: 2^-ceil(log2(n)), where n is the number of tokens of the global
-  // batch, or of samples where losses are means over tokens. 1 unless fp16.
-  double batch_factor;
-  // A step is skipped beyond this many standard deviations from the running mean; 0: never.
-  double outlier_limit;
-  uint32_t nesterov;       // SGD: Nesterov momentum.
-  // fp16: loss_scale doubles after this many successive updates; 0: it is constant.
-  uint32_t growth_interval;
-  // Carried from step to step. finish_step changes them.
-  double loss_scale;       // 1 unless fp16. Gradients carry the factor loss_scale · batch_factor.
-  uint64_t good_steps;     // Successive updates since loss_scale changed.
-  uint64_t observed;       // Number of steps in the running statistics.
-  double loss_mean, loss_variance, norm_mean, norm_variance;
-  // Accumulated by the micro-steps.
-  double loss_sum;         // Sum, not mean, of the token losses, or of the losses of preference pairs.
-  uint64_t target_count;   // Targets other than ignored_target, or preference pairs.
-  // Written by finish_step.
-  double loss, grad_norm, coefficient;
-  double step_size;        // Adam: learning_rate / (1 - beta1^t).
-  double correction2;      // Adam: sqrt(1 - beta2^t).
-  uint32_t skip;           // A value of Skip.
-  // Accumulated by evaluations of classifiers and values, and by every micro-step with preferences:
-  // Targets whose logit is the largest of its row; rows whose values are all right; pairs in the right order.
-  uint32_t hits;
-};
-static_assert(sizeof(StepState) == 256);
-
-// Why a step is skipped. skip_midway: a gradient was not finite, but other parameters had already been
-// updated (a fused update, see FinishStepPart).
-enum Skip : uint32_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
 // ---- matrix products --------------------------------------------------------------------------------------
 // How a CUDA device computes products; the CPU always uses chains. If a choice does not support an operand
@@ -208,9 +158,6 @@ struct LinearArgs {
   // Their operands are independent. They share launches where types allow it.
   const LinearArgs* further = nullptr;
 };
-// Whether a tensor-core product of 16-bit operands supports fused GELU, for any number of rows. The planner
-// asks this.
-inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) { return inputs % 8 == 0 && features % 8 == 0; }
 // The arguments of the bias gradient of the linear op whose output is before_gelu, as an op of its own.
 inline LinearArgs input_bias_args(const LinearArgs& args) {
   LinearArgs bias = {};
@@ -307,7 +254,6 @@ struct QkNormArgs {
 // ---- element-wise -----------------------------------------------------------------------------------------
 struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b.
 struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x.
-enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1, tanh = 2, relu = 3 };
 // gelu:           y = activation(x)
 // gelu_gradient:  y = dy · activation'(x)
 // GELU: Hendrycks and Gimpel 2016, arXiv:1606.08415; common/gelu_form.h has the formulas.
@@ -323,7 +269,6 @@ struct GeluArgs {
 // swiglu_gradient:  y = dx, from dy and x
 // Columns [0, features) of x are the gate, columns [features, 2·features) the up projection. Source: Shazeer
 // 2020, arXiv:2002.05202.
-enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };   // SwiGLU, and GeGLU with either GELU.
 struct SwigluArgs {
   int64_t rows, features;
   ConstMatrix x, dy;
@@ -488,7 +433,6 @@ struct HitCountArgs {
 //   squared_error          loss = (x - y)²                            slope = 2·(x - y)
 // times the row's weight. The gradient of an element is slope · loss_scale · batch_factor / count · weight. A
 // row's sum is a sum over columns, as in cross_entropy.
-enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
 struct ValueLossArgs {
   int64_t rows, count;
   ValueLoss kind;
@@ -513,11 +457,9 @@ struct ValueHitsArgs {
   StepState* state;
 };
 
-// The loss of a preference pair (preference_pair.h has formulas and sources). planner/graph/preference.h has
-// the same kinds; src/ asserts that both agree.
-enum class PairLoss : uint8_t { none, dpo, ipo, simpo, orpo };
+// The loss of a preference pair (preference_pair.h has formulas and sources).
 struct PairTerms {
-  PairLoss kind;
+  Preference kind;
   // DPO, SimPO: factor of the difference. IPO: factor of the regulariser. ORPO: factor of the odds-ratio
   // loss.
   double beta;
@@ -619,9 +561,10 @@ struct UpdateArgs {
   // Muon: with others than chain, parameters in 16 bits are computed in bf16 on tensor cores.
   ProductKernels products = ProductKernels::chain;
 };
+// Whether Muon works in bf16 on tensor cores.
+inline bool is_tensor_muon(const UpdateArgs& args) { return args.products != ProductKernels::chain && args.dtype != DType::f32; }
 // sum = term[0] + term[1] + … in this order, in fp32, rounded once to nearest if `dtype` has 16 bits. `sum`
 // may be any of the terms.
-inline constexpr int most_terms = 32;
 struct GradientSumArgs { int64_t count; int terms; const void* term[most_terms]; void* sum; DType dtype; };
 struct FillArgs { void* data; uint64_t bytes; };   // Zeros.
 struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // Between host memory and the arena.
@@ -648,8 +591,9 @@ struct Table {
 #undef STW_KERNEL_ENTRY
 };
 
-// Scratch memory in bytes: a pure function of shapes and number of threads, the same for every instruction
-// set. Kernels without an entry need none.
+// Scratch memory in bytes, for the CPU's kernels and for the CUDA kernels: pure functions of shapes and number
+// of threads, the same for every instruction set and device. cpu_workspace.h and cuda_workspace.h have the
+// formulas. Kernels without an entry need none.
 #define STW_KERNEL_WORKSPACES(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
   X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
@@ -657,7 +601,9 @@ struct Table {
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
   X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(preference, PreferenceArgs) X(square_sum, List<SquareSumArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs)
-#define STW_KERNEL_WORKSPACE(name, Args) uint64_t name##_workspace(const Args&, int threads);
+#define STW_KERNEL_WORKSPACE(name, Args) \
+  uint64_t name##_workspace(const Args&, int threads); \
+  namespace cuda { uint64_t name##_workspace(const Args&); }
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 #undef STW_KERNEL_WORKSPACE
 
@@ -665,8 +611,8 @@ STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 // that runs here.
 const Table* cpu_table(Isa isa);
 Isa best_isa();
-// The CUDA kernels, null in a build without CUDA. They work on Launch::stream. Their scratch memory is given
-// by kernels/cuda/workspace.h. Errors stay in the runtime, for cudaGetLastError.
+// The CUDA kernels, null in a build without CUDA. They work on Launch::stream. Errors stay in the runtime, for
+// cudaGetLastError.
 const Table* cuda_table();
 bool has_warpgroup_kernels();   // Whether the build has kernels for compute capability 9.0.
 

@@ -14,10 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace stw::kernels {
+#include "kernels/contract/formats.h"
+#include "kernels/contract/limits.h"
+#include "kernels/contract/sizes.h"
 
-enum class WeightCodes : uint8_t { nf4 = 0, int8 = 1 };
-inline constexpr int64_t weight_block = 64;   // Elements.
+namespace stw::kernels {
 
 struct Nf4Values { float of[16]; };
 inline constexpr Nf4Values nf4_values = {
@@ -28,8 +29,8 @@ inline constexpr uint8_t nf4_zero = 7;   // The code of 0.
 
 constexpr uint64_t code_bytes(WeightCodes codes, uint64_t elements) { return codes == WeightCodes::nf4 ? (elements + 1) / 2 : elements; }
 constexpr uint64_t scales_begin(WeightCodes codes, int64_t count) { return (code_bytes(codes, static_cast<uint64_t>(count)) + 15) / 16 * 16; }
-constexpr uint64_t weight_codes_bytes(WeightCodes codes, int64_t count) {
-  return scales_begin(codes, count) + static_cast<uint64_t>((count + weight_block - 1) / weight_block) * sizeof(float);
+inline uint64_t weight_codes_bytes(WeightCodes codes, int64_t count) {
+  return size_add(scales_begin(codes, count), ceil_div(static_cast<uint64_t>(count), weight_block) * sizeof(float));
 }
 
 // Encodes `count` values in blocks; the last block may be short. Every element gets the code of the nearest

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "kernels/lanes/gpu_lanes.h"
-#include "kernels/cuda/workspace.h"
+#include "kernels/contract/kernels.h"
 
 namespace stw::kernels::cuda {
 #define STW_KERNEL_DECLARATION(name, Args) void name(const Launch& launch_of, const Args& args);
@@ -21,3 +21,5 @@ inline int multiprocessors_of_device() {
 
 // Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) assert(l.workspace_bytes >= kernel##_workspace(args))
+// What a kernel carved out of it, up to `end`, fits.
+#define STW_ASSERT_FITS(end) assert(static_cast<uint64_t>(reinterpret_cast<const char*>(end) - static_cast<const char*>(l.workspace)) <= l.workspace_bytes)

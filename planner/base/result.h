@@ -1,7 +1,7 @@
 // Errors are values. A `Result<T>` holds a T or an Error; `Status` is a Result without a value.
 //
-// Codes are those of the C API (include/stowage.h); the numbers are repeated here because the planner includes nothing
-// but the standard library. `src/` asserts that both agree.
+// Codes have the numbers of the C API's codes (include/stowage.h). The planner does not include that header: it is the surface
+// of the whole library and lies above the planner. src/api/library.cpp does not compile if a number differs.
 #pragma once
 #include <cstdint>
 #include <string>

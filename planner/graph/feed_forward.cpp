@@ -141,7 +141,7 @@ FeedForward Finder::part_of(const Segment& segment) const {
 
 int64_t tile_unit(const Graph& graph, const FeedForward& part) {
   const auto first = graph.gradient_ops.begin() + part.first_gradient_op;
-  return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? chain_unit : frozen_tile_unit;
+  return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms : frozen_tile_unit;
 }
 
 Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {

@@ -12,11 +12,10 @@ int reads_of(const std::vector<Op>& ops, int tensor) {
   return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
 }
 
-// Our own products on tensor cores can end in the tanh form of GELU if they take whole chunks of 8 numbers in
-// 16 bits (kernels::ends_in_gelu; src/ asserts that both agree).
+// Whether a product with this weight can end in this form of GELU. The kernels support the tanh form alone.
 bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
   const Tensor& w = graph.at(weight);
-  return form == Activation::gelu_tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
+  return form == Activation::gelu_tanh && !is_quantized(w.format) && kernels::ends_in_gelu(w.shape[0], w.shape[1]);
 }
 
 bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
@@ -103,7 +102,7 @@ class Backward {
     int end = norm + 1;
     size_t biases = op(bias).outputs.size();
     for (; end < end_ && op(end).fused; ++end) biases += op(end).outputs.size();
-    if (biases > most_fused_biases) return false;
+    if (biases > size_t{kernels::most_biases}) return false;
     move(bias, end - 1);
     op(end - 1).fused = true;
     return true;
@@ -113,7 +112,7 @@ class Backward {
     const int norm = next_norm(bias), dx = op(slope).outputs[0];
     const int64_t features = graph_.features(dx);
     const int64_t rows = graph_.rows_of(dx);
-    if (norm < 0 || rows % sums_unit != 0 || features * 4 % sums_unit != 0) return false;
+    if (norm < 0 || rows % kernels::token_tile != 0 || features * 4 % kernels::token_tile != 0) return false;
     const int sums = static_cast<int>(graph_.tensors.size());
     op(bias).inputs[0] = sums;
     if (!fuse_into(norm, bias)) {
@@ -123,7 +122,7 @@ class Backward {
     op(slope).outputs.push_back(sums);
     Tensor t;
     t.name = "bias_sums";
-    t.shape = {rows / sums_unit, features};
+    t.shape = {rows / kernels::token_tile, features};
     t.per_sample = t.tile_sums = true;
     t.rows = rows;
     t.segment = op(slope).segment;
@@ -141,8 +140,8 @@ class Backward {
     for (const Op* one : {&a, &b})
       for (size_t k = 2; k < one->inputs.size(); ++k)
         for (int dimension : {0, 1})
-          if (graph_.at(one->inputs[k]).shape[dimension] % fused_unit != 0) return false;
-    return a.outputs.size() + b.outputs.size() <= most_fused_weights;
+          if (graph_.at(one->inputs[k]).shape[dimension] % kernels::tensor_chunk != 0) return false;
+    return a.outputs.size() + b.outputs.size() <= size_t{kernels::max_parts};
   }
   // Whether the inputs of op `i` live until op `next` anyway. Another op reads them there or later. Or
   // attention's gradient is their last reader: queries, keys and values, which are no smaller, end there.

@@ -16,12 +16,6 @@
 
 namespace stw {
 
-// Our tensor-core kernels take extents of matrices that are multiples of it.
-inline constexpr int64_t fused_unit = 8;
-inline constexpr size_t most_fused_weights = 4;   // kernels::max_parts; src/ asserts that both agree
-inline constexpr size_t most_fused_biases = 8;    // kernels::most_biases; the same
-inline constexpr int64_t sums_unit = 64;          // rows of a sample whose sums are one tile: kernels::token_tile; the same
-
 // Marks ops of the forward and the backward pass (Op::fused), and moves some ops of a block's backward pass.
 // Call it after `differentiate`, before any code that depends on the positions of ops.
 void find_fused_ops(Graph& graph, Kernels kernels);

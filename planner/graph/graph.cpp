@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/contract/step_state.h"
+
 namespace stw {
 
 std::string Graph::segment_name(int segment) const {
@@ -61,7 +63,7 @@ bool Graph::is_wgmma_product(const Op& op) const {
 }
 
 // Head sizes that attention on tensor cores takes: ours by mma.sync, and cuDNN's.
-static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
+static bool suits_tensor_cores(const Op& op) { return kernels::is_tensor_head(op.attributes.head_dim); }
 
 // Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
 bool Graph::is_library_attention(const Op& op) const {
@@ -70,7 +72,7 @@ bool Graph::is_library_attention(const Op& op) const {
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || !kernels::is_warpgroup_head(op.attributes.head_dim)) return false;
   return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
@@ -128,7 +130,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   state.name = "step_state";
   state.kind = Kind::state;
   state.format = Format::u8;
-  state.shape = {step_state_bytes};
+  state.shape = {int64_t{sizeof(kernels::StepState)}};
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // Their tensors always exist, so that parameters have the same numbers with and without them.

@@ -167,9 +167,6 @@ struct Graph {
 // its sum to the gradient: 8 bytes of memory traffic an element for 2 multiply-adds a token. Our own kernels
 // keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
-// Weight gradients, and input gradients over the features of a part, are chains of so many terms that are added up one after the
-// other: where such a sum runs, rows and features are cut at multiples of it alone. kernels::chain_terms; src/ asserts that both agree.
-inline constexpr int64_t chain_unit = 256;
 inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of this many elements
 
 struct LinearWeights { int weight; int bias = -1; };

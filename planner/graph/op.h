@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/contract/activations.h"
+#include "kernels/contract/limits.h"
+#include "kernels/contract/losses.h"
+
 namespace stw {
 
 // Operands by position; -1 if an optional one is absent.
@@ -61,9 +65,9 @@ inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
-enum class Activation : uint8_t { gelu_tanh, gelu_erf, tanh, relu };
-enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };
-enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
+using kernels::Activation;
+using kernels::Gate;
+using kernels::ValueLoss;
 
 struct Attributes {
   float epsilon = 0;
@@ -81,7 +85,7 @@ struct Attributes {
   int64_t window = 0;
   bool inverse = false;         // rope: rotate back
   float dropout = 0;
-  std::array<int64_t, 4> columns{};   // adapter: first column of each part in y
+  std::array<int64_t, kernels::max_parts> columns{};   // adapter: first column of each part in y
   uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
 };
 
@@ -101,8 +105,8 @@ inline bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin()
 // Attention over whole samples, forward or backward.
 inline bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_gradient; }
 
-// Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of chain_unit
-// terms (graph.h).
+// Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of kernels::chain_terms
+// terms.
 inline bool is_sum_of_chains(const Op& op) {
   const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;
   return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });

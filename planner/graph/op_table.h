@@ -42,9 +42,6 @@ struct OpRow {
   }
 };
 
-inline constexpr int most_joined = 48;   // kernels::most_together; src/ asserts that both agree
-inline constexpr int most_summed = 32;   // kernels::most_terms: the gradients that one op adds up
-
 const OpRow& op_row(OpKind kind);
 
 inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0; }

@@ -11,7 +11,6 @@
 
 namespace stw {
 
-inline constexpr int64_t state_block = 256;          // elements that share one absmax in 8-bit states
 inline constexpr uint64_t smallest_8bit_tensor = 4096;
 
 // The part of a parameter that one number of a state belongs to.
@@ -28,7 +27,7 @@ struct UpdateRule {
   // UpdateArgs::first, then UpdateArgs::second, if they are 32-bit numbers. A rule that has only the second
   // leaves the first one empty.
   std::array<StateTensor, 4> states{};
-  bool is_elementwise = true;   // a parameter may be updated in parts, cut at multiples of state_block
+  bool is_elementwise = true;   // a parameter may be updated in parts, cut at multiples of kernels::quantile_block
 };
 
 // A run's settings if the user sets none.

@@ -1,14 +1,12 @@
-// Losses of pairs of documents that answer the same prompt. The first document was chosen, the second
-// rejected. A loss follows from the log-probabilities of the documents' targets
-// (kernels/common/preference_pair.h has the formulas).
+// Losses of preference pairs (kernels/contract/losses.h): their names, and what a graph needs for each.
 #pragma once
 #include <cstdint>
 
+#include "kernels/contract/losses.h"
+
 namespace stw {
 
-// none: the loss of every token by itself. dpo: Rafailov et al., arXiv:2305.18290; ipo: Azar et al.,
-// arXiv:2310.12036; simpo: Meng et al., arXiv:2405.14734; orpo: Hong et al., arXiv:2403.07691.
-enum class Preference : uint8_t { none, dpo, ipo, simpo, orpo };
+using kernels::Preference;
 inline constexpr int preference_count = 5;
 inline constexpr const char* preference_names[preference_count] = {"none", "dpo", "ipo", "simpo", "orpo"};
 inline const char* name_of(Preference p) { return preference_names[static_cast<int>(p)]; }

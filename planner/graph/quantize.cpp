@@ -71,7 +71,7 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   const auto at_once = static_cast<int64_t>(graph.values_at_once);
   const auto of_features = [&] {
     // An input gradient sums over features.
-    const int64_t unit = op.kind == OpKind::linear ? tile_width(widest) : chain_unit;
+    const int64_t unit = op.kind == OpKind::linear ? tile_width(widest) : kernels::chain_terms;
     pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs, unit), 0};
     for_quantized(graph, op, [&](const Tensor& t) { pieces.count += pieces_of(t.shape[0], pieces.width); });
     return pieces;

@@ -8,24 +8,19 @@
 #include <optional>
 #include <string>
 
+#include "kernels/contract/formats.h"
+#include "kernels/contract/sizes.h"
+#include "kernels/contract/weight_codes.h"
 #include "planner/graph/preference.h"
-#include "planner/base/sizes.h"
 
 namespace stw {
 
-// The last two are weights as codes of 4 or 8 bits. The scales, one for each block of codes, follow the codes
-// (quantize.h).
-enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64, f16, nf4, int8 };
-inline bool is_quantized(Format format) { return format == Format::nf4 || format == Format::int8; }
-inline uint64_t element_bytes(Format format) {   // of all other formats
+using kernels::Format;
+using kernels::is_quantized;
+inline uint64_t element_bytes(Format format) {   // of formats that are not quantized
   constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8, 2};
   assert(!is_quantized(format));
   return bytes[static_cast<int>(format)];
-}
-inline constexpr uint64_t quantized_block = 64;   // kernels::weight_block; src/ asserts that both agree
-inline uint64_t quantized_bytes(Format format, uint64_t elements) {
-  const uint64_t codes = format == Format::nf4 ? ceil_div(elements, 2) : elements;
-  return size_add(round_up(codes, 16), size_mul(ceil_div(elements, quantized_block), 4));
 }
 
 // The classes of the memory report. The working set of activations is later split by lifetime.
@@ -52,8 +47,6 @@ struct Shape {
   }
   bool operator==(const Shape&) const = default;
 };
-
-inline constexpr int64_t step_state_bytes = 256;  // kernels::StepState; src/ asserts that both agree
 
 // The inputs that a sample may have besides its tokens and targets, and the loss of pairs.
 struct GraphInputs {
@@ -124,7 +117,7 @@ struct Tensor {
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {
-    if (is_quantized(format)) return quantized_bytes(format, shape.elements());
+    if (is_quantized(format)) return kernels::weight_codes_bytes(weight_codes_of(format), static_cast<int64_t>(shape.elements()));
     uint64_t n = size_mul(row_stride > 0 ? size_mul(shape.elements() / static_cast<uint64_t>(shape.last()), static_cast<uint64_t>(row_stride)) : shape.elements(),
                           element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;

@@ -45,7 +45,7 @@ const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, cons
 Shape state_shape(const Shape& shape, StateShape what) {
   const int64_t count = static_cast<int64_t>(shape.elements()), columns = shape[shape.rank - 1];
   switch (what) {
-    case StateShape::block: return {(count + state_block - 1) / state_block};
+    case StateShape::block: return {(count + kernels::quantile_block - 1) / kernels::quantile_block};
     case StateShape::row: return {count / columns};
     case StateShape::column: return {columns};
     default: return shape;
@@ -56,7 +56,7 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   if (state.shape == StateShape::none) return -1;
   const int t = add_tensor(graph, graph.at(parameter).name + state.suffix, Kind::optimizer, state.format,
                            state_shape(graph.at(parameter).shape, state.shape));
-  if (state.shape == StateShape::block) graph.tensors.back().block = state_block;
+  if (state.shape == StateShape::block) graph.tensors.back().block = kernels::quantile_block;
   return t;
 }
 
@@ -66,7 +66,7 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   if (gradients.size() <= 2) return gradients;
   for (size_t next = 1; next < gradients.size();) {
     std::vector<int> terms{gradients[0]};
-    while (next < gradients.size() && terms.size() < most_summed) terms.push_back(gradients[next++]);
+    while (next < gradients.size() && terms.size() < size_t{kernels::most_terms}) terms.push_back(gradients[next++]);
     graph.update_ops.push_back({OpKind::gradient_sum, {}, std::move(terms), {gradients[0]}, -1});
   }
   return {gradients[0]};

@@ -2,11 +2,11 @@
 #include <map>
 #include <numeric>
 
+#include "kernels/contract/sizes.h"
 #include "planner/pack/choices.h"
 #include "planner/pack/constraints.h"
 #include "planner/pack/sections.h"
 #include "planner/pack/status.h"
-#include "planner/base/sizes.h"
 
 namespace stw {
 

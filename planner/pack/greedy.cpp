@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/contract/sizes.h"
 #include "planner/pack/occupancy.h"
-#include "planner/base/sizes.h"
 
 namespace stw {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/contract/sizes.h"
 #include "planner/pack/greedy.h"
 #include "planner/pack/search.h"
 #include "planner/pack/sections.h"
 #include "planner/pack/status.h"
-#include "planner/base/sizes.h"
 
 namespace stw {
 

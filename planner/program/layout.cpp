@@ -1,6 +1,6 @@
 #include "planner/program/layout.h"
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 
 namespace stw {
 

@@ -54,7 +54,7 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
 int64_t chunk_unit(const Graph& graph) {
   const Segment& head = graph.segments.back();
   const auto first = graph.gradient_ops.begin() + head.first_gradient_op;
-  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? chain_unit : frozen_chunk_unit;
+  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms : frozen_chunk_unit;
 }
 
 int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit) {

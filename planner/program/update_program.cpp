@@ -34,7 +34,7 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
       continue;
     }
     const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
-    const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
+    const int64_t slice = std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) / kernels::quantile_block * kernels::quantile_block);
     for (int64_t first = 0; first < count; first += slice) list.push_back({run, -1, first, std::min(slice, count - first)});
   }
   return list;
@@ -57,7 +57,7 @@ std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(
     const Op& op = graph.update_ops[i];
     const int index = graph.first_update_op() + static_cast<int>(i);
     const bool may_join = op_row(op.kind).joins && !(alone && alone(op));
-    if (joins && may_join && runs.back().op + runs.back().ops == index && runs.back().ops < most_joined && graph.op(runs.back().op).kind == op.kind)
+    if (joins && may_join && runs.back().op + runs.back().ops == index && runs.back().ops < kernels::most_together && graph.op(runs.back().op).kind == op.kind)
       runs.back().ops += 1;
     else
       runs.push_back({index, 1});

@@ -157,7 +157,7 @@ class OperandReplay {
     const Instruction& i = program_.instructions[static_cast<size_t>(n)];
     bool is_fused = i.ops > 1;
     for (int k = 1; k < i.ops && is_fused; ++k) is_fused = graph_.op(i.op + k).fused;
-    if (i.ops != 1 && !is_fused && (i.ops < 1 || i.ops > most_joined || !op_row(i.kind).joins))
+    if (i.ops != 1 && !is_fused && (i.ops < 1 || i.ops > kernels::most_together || !op_row(i.kind).joins))
       return wrong(program_, name(i) + " is for too many tensors at once");
     passed_on_ = -1;
     uint64_t scratch = 0;

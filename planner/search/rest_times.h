@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "planner/search/segment_run.h"
 
 namespace stw {

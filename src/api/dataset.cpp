@@ -1,6 +1,6 @@
 #include "src/api/boundary.h"
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "src/files/file.h"
 
 using namespace stw;

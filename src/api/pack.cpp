@@ -2,7 +2,7 @@
 
 #include "planner/pack/constraints.h"
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "src/api/boundary.h"
 
 using namespace stw;

@@ -140,7 +140,7 @@ std::unique_ptr<cudnn::Graph> graph_of(const cudnn::Functions& f, const Attentio
 
 int64_t most_workspace(const AttentionArgs& args, const AttentionPart& part, bool gradient) {
   if (!gradient) return kernels::attention_library_bytes;
-  const AttentionScratch scratch = kernels::attention_scratch(args, part);
+  const AttentionScratch scratch = kernels::attention_scratch(shape_of(args), part);
   return scratch.bytes - scratch.library;
 }
 
@@ -214,7 +214,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
   if (is_new) {
     AttentionArgs many = args;
     many.samples = std::numeric_limits<int32_t>::max();
-    AttentionPart usual = kernels::largest_attention_part(many), least = usual;
+    AttentionPart usual = kernels::largest_attention_part(shape_of(many)), least = usual;
     if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
     least.samples = 1;
     // The last part's heads.
@@ -277,7 +277,7 @@ void CudnnAttention::differentiate(const AttentionArgs& args, const AttentionPar
   const int64_t first_row = part.first_sample * args.rows_per_sample, head = part.first_kv_head * group;
   const int64_t q_at = first_row * (q_width + 2 * kv_width) + head * d, out_at = first_row * q_width + head * d;
   const int64_t k_at = first_row * (q_width + 2 * kv_width) + q_width + part.first_kv_head * d, v_at = k_at + kv_width;
-  const AttentionScratch at = kernels::attention_scratch(args, part);
+  const AttentionScratch at = kernels::attention_scratch(shape_of(args), part);
   const bool shares = group > 1;
   execute(args, part, true, {{queries, half_at(args.qkv.data, q_at)}, {keys, half_at(args.qkv.data, k_at)}, {values, half_at(args.qkv.data, v_at)},
                              {outputs, half_at(args.out.data, out_at)}, {lse, args.lse + first_row * args.query_heads + head * args.rows_per_sample},

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "kernels/contract/kernels.h"
+#include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
-#include "planner/base/sizes.h"
 #include "src/base/random.h"
 #include "src/data/reference_file.h"
 #include "src/base/values.h"

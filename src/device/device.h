@@ -17,7 +17,7 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
-inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING; src/api asserts that they agree
+inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING; src/api/device.cpp does not compile if they differ.
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;

@@ -7,16 +7,6 @@
 
 namespace stw {
 
-inline kernels::DType dtype_of(Format format) {
-  assert(format == Format::f32 || format == Format::bf16 || format == Format::f16);
-  return format == Format::bf16 ? kernels::DType::bf16 : format == Format::f16 ? kernels::DType::f16 : kernels::DType::f32;
-}
-
-inline kernels::WeightCodes weight_codes_of(Format format) {
-  assert(is_quantized(format));
-  return format == Format::nf4 ? kernels::WeightCodes::nf4 : kernels::WeightCodes::int8;
-}
-
 class Call {
  public:
   Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)

@@ -6,8 +6,6 @@
 
 namespace stw {
 
-static_assert(kernels::weight_block == quantized_block);
-
 namespace {
 
 using Cut = ValuePieces::Cut;

@@ -13,12 +13,6 @@
 
 namespace stw {
 
-static_assert(sizeof(kernels::StepState) == step_state_bytes);
-static_assert(kernels::most_together == most_joined && kernels::most_terms == most_summed);
-static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
-static_assert(kernels::max_parts == most_fused_weights && kernels::most_biases == most_fused_biases && kernels::token_tile == sums_unit);
-static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
-
 namespace {
 
 // Calls the kernel of a kind of op. There is one specialisation for each kind; a kind without one does not
@@ -343,20 +337,10 @@ void run<OpKind::attention_cached>(const Call& c) {
   c.run(c.x.table->attention_cached, a);
 }
 
-kernels::Activation activation_of(Activation activation) {
-  switch (activation) {
-    case Activation::gelu_tanh: break;
-    case Activation::gelu_erf: return kernels::Activation::gelu_erf;
-    case Activation::tanh: return kernels::Activation::tanh;
-    case Activation::relu: return kernels::Activation::relu;
-  }
-  return kernels::Activation::gelu_tanh;
-}
-
 kernels::GeluArgs gelu_args(const Call& c) {
   kernels::GeluArgs a{};
   a.count = c.i.rows * c.input_features(0);
-  a.activation = activation_of(c.attributes.activation);
+  a.activation = c.attributes.activation;
   a.x = c.in(0);
   a.y = c.out(0);
   a.fast = !is_portable(c);
@@ -373,23 +357,14 @@ void run<OpKind::gelu_gradient>(const Call& c) {
   c.run(c.x.table->gelu_gradient, a);
 }
 
-kernels::Gate gate_of(const Call& c) {
-  switch (c.attributes.gate) {
-    case Gate::silu: break;
-    case Gate::gelu_tanh: return kernels::Gate::gelu_tanh;
-    case Gate::gelu_erf: return kernels::Gate::gelu_erf;
-  }
-  return kernels::Gate::silu;
-}
-
 template <>
 void run<OpKind::swiglu>(const Call& c) {
-  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), gate_of(c)});
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), gate_of(c)});
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 kernels::DocumentMeanArgs mean_args(const Call& c) {
@@ -535,7 +510,7 @@ void run<OpKind::value_loss>(const Call& c) {
   kernels::ValueLossArgs a{};
   a.rows = c.i.rows;
   a.count = c.input_features(0);
-  a.kind = c.attributes.value_loss == ValueLoss::squared_error ? kernels::ValueLoss::squared_error : kernels::ValueLoss::binary_cross_entropy;
+  a.kind = c.attributes.value_loss;
   a.targets = c.input<int32_t>(1);
   a.values = c.input<float>(2);
   a.weights = c.input<float>(3);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/contract/sizes.h"
 #include "planner/device/calibration.h"
 #include "planner/program/layout.h"
-#include "planner/base/sizes.h"
 #include "src/trainer/timed_step.h"
 
 namespace stw {

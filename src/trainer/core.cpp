@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
-#include "planner/base/sizes.h"
 #include "src/base/elementary.h"
 
 namespace stw {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
-#include "planner/base/sizes.h"
 #include "src/data/reference_file.h"
 
 namespace stw {

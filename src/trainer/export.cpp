@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "src/weights/adapter_files.h"
 #include "src/trainer/export.h"
 

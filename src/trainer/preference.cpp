@@ -5,15 +5,11 @@
 
 namespace stw {
 
-constexpr bool agree(kernels::PairLoss a, Preference b) { return static_cast<int>(a) == static_cast<int>(b); }
-static_assert(agree(kernels::PairLoss::none, Preference::none) && agree(kernels::PairLoss::dpo, Preference::dpo) && agree(kernels::PairLoss::ipo, Preference::ipo) &&
-              agree(kernels::PairLoss::simpo, Preference::simpo) && agree(kernels::PairLoss::orpo, Preference::orpo));
-
 Result<kernels::PairTerms> pair_terms(Preference preference, const PreferenceOptions& o, double label_smoothing, double z_loss) {
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, "trainer: " + what}; };
   const std::string name = name_of(preference);
   kernels::PairTerms terms{};
-  terms.kind = static_cast<kernels::PairLoss>(preference);
+  terms.kind = preference;
   if (preference == Preference::none) {
     if (o.beta || o.margin || o.answer_share != 0) return wrong("beta, margin and answer_share are for preferences, the plan was made without one");
     return terms;

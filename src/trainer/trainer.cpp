@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 
 namespace stw {
 

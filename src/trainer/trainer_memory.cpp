@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 
 namespace stw {
 namespace {

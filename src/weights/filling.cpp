@@ -14,7 +14,7 @@ namespace stw {
 namespace {
 
 constexpr uint64_t made_at_once = 4096;   // random weights or codes for each task of the thread pool
-static_assert(made_at_once % quantized_block == 0);
+static_assert(made_at_once % kernels::weight_block == 0);
 
 // Calls body(first, count) for parts of `count` elements, on all threads if there is a pool.
 template <class Body>
@@ -104,7 +104,7 @@ void Filling::put_part(size_t parameter, uint64_t first, const float* values, ui
   if (is_quantized(graph().at(tensor).format)) {
     const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
     for_parts(threads(), count, [&](uint64_t part, uint64_t n) {
-      kernels::quantize_weights(codes, values + part, static_cast<int64_t>(n), codes_.data() + kernels::code_bytes(codes, part), scales_.data() + part / quantized_block);
+      kernels::quantize_weights(codes, values + part, static_cast<int64_t>(n), codes_.data() + kernels::code_bytes(codes, part), scales_.data() + part / kernels::weight_block);
     });
     return put_codes(tensor, first, count);
   }
@@ -133,7 +133,7 @@ void Filling::put_codes(int tensor, uint64_t first, uint64_t count) {
   const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
   std::byte* const scales = execution_.address(tensor) + kernels::scales_begin(codes, static_cast<int64_t>(graph().at(tensor).shape.elements()));
   stream_.upload(execution_.address(tensor) + kernels::code_bytes(codes, first), codes_.data(), kernels::code_bytes(codes, count));
-  stream_.upload(scales + first / quantized_block * sizeof(float), scales_.data(), ceil_div(count, quantized_block) * sizeof(float));
+  stream_.upload(scales + first / kernels::weight_block * sizeof(float), scales_.data(), ceil_div(count, kernels::weight_block) * sizeof(float));
 }
 
 void Filling::put(size_t parameter, uint64_t first, const float* values, uint64_t count) {

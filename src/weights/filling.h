@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "src/device/device.h"
 #include "src/execute/execute.h"
 #include "src/weights/model.h"
@@ -32,10 +32,10 @@ class Filling {
 
  private:
   static constexpr uint64_t elements = 1 << 16;   // processed at once
-  static_assert(elements % quantized_block == 0);
+  static_assert(elements % kernels::weight_block == 0);
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t values, uint64_t converted)
       : model_(model), execution_(execution), stream_(stream), values_(values), half_(converted), remainder_(converted), short_remainder_(converted),
-        codes_(converted), scales_(ceil_div(converted, quantized_block)) {}
+        codes_(converted), scales_(ceil_div(converted, kernels::weight_block)) {}
   const Graph& graph() const { return *execution_.graph; }
   kernels::Parallel threads() const { return pool_ ? pool_->parallel() : execution_.parallel; }
   Status read(const Tensor& tensor, uint64_t first, uint64_t count);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/contract/kernels.h"
+#include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
-#include "planner/base/sizes.h"
 #include "src/files/file.h"
 #include "src/base/numbers.h"
 #include "src/weights/safetensors.h"

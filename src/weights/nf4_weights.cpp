@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/contract/sizes.h"
 #include "kernels/contract/weight_codes.h"
 #include "planner/base/json.h"
-#include "planner/base/sizes.h"
 
 namespace stw {
 

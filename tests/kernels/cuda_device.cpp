@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "kernels/cuda/workspace.h"
+#include "kernels/contract/kernels.h"
 #include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
 #include "tests/kernels/device.h"

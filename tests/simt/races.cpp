@@ -7,7 +7,6 @@
 
 #include "kernels/lanes/device.h"
 #include "kernels/contract/kernels.h"
-#include "kernels/cuda/workspace.h"
 #include "tests/simt/runtime.h"
 
 namespace {
@@ -172,7 +171,7 @@ void real_kernels() {
   call(table.document_mean, mean, 0);
   call(table.document_mean_gradient, mean, 0);
   PreferenceArgs pairs{};
-  pairs.samples = rows / sequence, pairs.rows_per_sample = sequence, pairs.terms = {PairLoss::simpo, 2, 0, 0, 0};
+  pairs.samples = rows / sequence, pairs.rows_per_sample = sequence, pairs.terms = {Preference::simpo, 2, 0, 0, 0};
   pairs.token_loss = loss.data(), pairs.targets = tokens.data(), pairs.positions = positions.data(), pairs.token_weights = lse.data(), pairs.state = &counted;
   call(table.preference, pairs, cuda::preference_workspace(pairs));
   EmbeddingArgs embedding{};

@@ -13,6 +13,7 @@ void attention(const Launch& launch, const AttentionArgs& args) {
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
   const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
+  STW_ASSERT_THREADS_FIT(thread_bytes);
   // In causal attention, late chunks see the most keys. They go first, so that no thread ends alone with a
   // long one.
   parallel_for(launch, args.samples * args.query_heads * chunks, [&](int64_t index, int thread) {

@@ -25,6 +25,7 @@ void attention_cached(const Launch& launch, const AttentionCachedArgs& args) {
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
   const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
+  STW_ASSERT_THREADS_FIT(thread_bytes);
   parallel_for(launch, args.query_heads * chunks, [&](int64_t index, int thread) {
     const int64_t chunk = chunks - 1 - index / args.query_heads, head = index % args.query_heads;
     ForwardWorkspace w;

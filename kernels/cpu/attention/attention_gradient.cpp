@@ -179,6 +179,7 @@ void attention_gradient(const Launch& launch, const AttentionArgs& args) {
   assert(is_valid_score_rule(args));
   GradientWorkspace counted;
   const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
+  STW_ASSERT_THREADS_FIT(thread_bytes);
   parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {
     GradientWorkspace w;
     carve_gradient(args, (char*)launch.workspace + thread * thread_bytes, &w);

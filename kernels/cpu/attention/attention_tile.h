@@ -9,15 +9,10 @@
 //   transposed  (head_dim, turned_stride)        keys or values of one block, one key a lane
 //   scores      (rows, turned_stride)            as wide as one block of keys
 #pragma once
+#include "kernels/contract/cpu_blocks.h"
 #include "kernels/cpu/product/gemm_panel.h"
 
 namespace stw::kernels {
-
-inline constexpr int64_t key_block = 64;
-inline constexpr int64_t query_block = 64;      // Gradient.
-inline constexpr int64_t query_group = 24;      // Forward: rows whose scores exist at a time.
-inline constexpr int64_t query_chunk = 192;     // Forward: rows that share a packed block of keys; a task.
-inline constexpr int64_t turned_stride = key_block + 16;
 
 STW_INLINE int64_t panels_of(int64_t columns) { return (columns + 15) / 16; }
 // An odd number of lines of 16 floats that holds head_dim.

@@ -16,6 +16,7 @@ void adapter(const Launch& launch, const AdapterArgs& args) {
     });
   const int64_t low_width = args.parts * args.rank, low_bytes = element_bytes(args.low.dtype), w_bytes = element_bytes(args.weight_dtype);
   const TileGrid grid = adapter_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  STW_ASSERT_THREADS_FIT(grid.thread_bytes);
 
   for_part_tiles(launch, grid, args.rows, feature_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
     const AdapterPart& p = args.part[part];

@@ -8,6 +8,7 @@ void adapter_input_gradient(const Launch& launch, const AdapterArgs& args) {
   STW_ASSERT_WORKSPACE(adapter_input_gradient);
   const int64_t low_width = args.parts * args.rank, y_bytes = element_bytes(args.y.dtype), w_bytes = element_bytes(args.weight_dtype);
   const TileGrid grid = adapter_input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  STW_ASSERT_THREADS_FIT(grid.thread_bytes);
 
   for_part_tiles(launch, grid, args.rows, low_columns(args), [&](int part, int64_t row, int64_t rows, int64_t column, int64_t columns, int thread) {
     const AdapterPart& p = args.part[part];

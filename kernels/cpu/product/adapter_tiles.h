@@ -1,5 +1,4 @@
-// How the adapter kernels divide their outputs among threads (linear_tiles.h). The workspace formulas use it
-// too.
+// How the adapter kernels divide their outputs among threads (linear_tiles.h).
 #pragma once
 #include "kernels/cpu/product/linear_tiles.h"
 

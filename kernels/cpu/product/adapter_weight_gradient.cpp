@@ -13,6 +13,7 @@ void adapter_weight_gradient(const Launch& launch, const AdapterArgs& args) {
     const AdapterPart& p = args.part[part];
     if (p.weight_gradient == nullptr) continue;
     const TileGrid grid = adapter_weight_gradient_grid(args, p.features, threads);
+    STW_ASSERT_THREADS_FIT(grid.thread_bytes);
     parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {
       const int64_t feature = index % grid.row_tiles * grid.tile_rows, column = index / grid.row_tiles * grid.tile_columns;
       const View dy = {(const char*)args.y.data + (p.column + feature) * y_bytes, 1, args.width, args.y.dtype};

@@ -8,15 +8,12 @@
 // are packed one after the other, just before their use, and stay in L1. Some operands are read in place
 // instead. The workspace holds one block and one panel.
 #pragma once
+#include "kernels/contract/cpu_blocks.h"
 #include "kernels/lanes/simd.h"
 
 namespace stw::kernels {
 
-inline constexpr int64_t block_rows = 384;    // Of a; a multiple of panel_rows.
-inline constexpr int64_t block_depth = 256;   // Along k: whole chains.
-static_assert(block_depth >= chain_terms);
-inline constexpr int64_t panel_rows = 12;     // Every instruction set's register tile divides these two.
-inline constexpr int64_t panel_columns = 32;
+static_assert(block_depth >= chain_terms && block_rows % panel_rows == 0);
 
 // In bytes, a multiple of 64; the same on every instruction set.
 STW_INLINE int64_t chain_product_workspace(int64_t m, int64_t n, int64_t k) {

@@ -19,6 +19,7 @@ void linear(const Launch& launch, const LinearArgs& args) {
   }
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  STW_ASSERT_THREADS_FIT(grid.thread_bytes);
   int64_t first_column[max_parts] = {0};
   for (int i = 1; i < args.parts; ++i) first_column[i] = first_column[i - 1] + args.part[i - 1].features;
 

@@ -34,6 +34,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   }
   const int64_t inputs = args.inputs, y_stride = args.y_stride, x_stride = args.x_stride > 0 ? args.x_stride : inputs;
   const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  STW_ASSERT_THREADS_FIT(grid.thread_bytes);
   const bool direct = args.x.dtype == DType::f32;
 
   parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {

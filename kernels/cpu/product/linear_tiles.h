@@ -1,6 +1,5 @@
 // How a linear kernel divides its output among threads: a grid of tiles, each one serial product. It is a
-// pure function of shapes, types and threads, which the kernels and the workspace formulas share. No bit
-// depends on it.
+// pure function of shapes, types and threads. No bit depends on it. cpu_workspace.h bounds its scratch memory.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
@@ -30,7 +29,7 @@ struct PartWidths {
 // multiply-adds.
 STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, bool fp32_output, int threads) {
   constexpr int64_t packing_cost = 12, tile_cost = 1 << 14, serial_below = 100000;
-  constexpr int64_t largest_rows = block_rows, largest_columns = 1024, largest_converted = 256;
+  constexpr int64_t largest_rows = block_rows, largest_columns = 1024;
   int64_t n = 0, widest = 0;
   for (int i = 0; i < columns.parts; ++i) {
     n += columns.width[i];
@@ -38,7 +37,7 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   }
   const bool serial = threads <= 1 || m * n * k < serial_below;
   const int64_t workers = serial ? 1 : threads;
-  const int64_t columns_cap = fp32_output ? largest_columns : largest_converted;
+  const int64_t columns_cap = fp32_output ? largest_columns : converted_columns;
   TileGrid best = {};
   int64_t best_cost = -1;
   const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
@@ -65,10 +64,6 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   return best;
 }
 
-STW_INLINE uint64_t for_threads(const TileGrid& grid, int threads) {
-  return (uint64_t)grid.thread_bytes * (uint64_t)(threads > 1 ? threads : 1);
-}
-
 STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output, int threads) {
   return tile_grid(m, PartWidths{{n}, 1}, k, fp32_output, threads);
 }
@@ -92,18 +87,6 @@ STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t feature
   const bool fp32 = args.gradient_dtype == DType::f32;
   return args.transposed ? tile_grid(args.inputs, features, args.rows, fp32, threads)
                          : tile_grid(features, args.inputs, args.rows, fp32, threads);
-}
-
-// The largest workspace of grid_of(features) among the trained parts, which are computed one after the other.
-template <class Args, class GridOf>
-STW_INLINE uint64_t most_for_trained_parts(const Args& args, int threads, const GridOf& grid_of) {
-  uint64_t most = 0;
-  for (int i = 0; i < args.parts; ++i) {
-    if (args.part[i].weight_gradient == nullptr) continue;
-    const uint64_t bytes = for_threads(grid_of(args.part[i].features), threads);
-    if (bytes > most) most = bytes;
-  }
-  return most;
 }
 
 namespace STW_ISA {

@@ -23,6 +23,7 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
     first_column += p.features;
     if (p.weight_gradient == nullptr) continue;
     const TileGrid grid = weight_gradient_grid(args, p.features, threads);
+    STW_ASSERT_THREADS_FIT(grid.thread_bytes);
     const int64_t height = args.transposed ? inputs : p.features, width = args.transposed ? p.features : inputs;
 
     parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {

@@ -86,6 +86,7 @@ void adafactor(const Launch& launch, const UpdateArgs& args) {
   if (args.state->skip != 0) return;
   const AdafactorLayout layout = adafactor_layout(args);
   const Moments m = {args, layout, adafactor_scalars(args)};
+  assert((uint64_t)layout.bytes <= launch.workspace_bytes);
   float* const sums = (float*)launch.workspace;
   float* const blocks = sums + layout.lines;
 

@@ -21,19 +21,19 @@ namespace {
 float mix_momentum(const Launch& launch, const UpdateArgs& args, float* u, float* sums) {
   const MuonScalars scalars = muon_scalars(args);
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
-    static_assert(task_elements % muon_chunk == 0, "a task begins with a chunk");
-    for (int64_t from = begin; from < end; from += muon_chunk) {
+    static_assert(task_elements % square_chunk == 0, "a task begins with a chunk");
+    for (int64_t from = begin; from < end; from += square_chunk) {
       F16 sum = zero();
-      for_groups(from, min(end, from + muon_chunk), [&](int64_t at, int64_t n) {
+      for_groups(from, min(end, from + square_chunk), [&](int64_t at, int64_t n) {
         const F16 mixed = mixed_momentum(scalars, args, at, n);
         store_group(u, DType::f32, at, mixed, n);
         sum = fma(mixed, mixed, sum);
       });
-      sums[from / muon_chunk] = fold(sum);
+      sums[from / square_chunk] = fold(sum);
     }
   });
   double total = 0;
-  for (int64_t i = 0; i < ceil_div(args.count, muon_chunk); ++i) total += (double)sums[i];
+  for (int64_t i = 0; i < ceil_div(args.count, square_chunk); ++i) total += (double)sums[i];
   return muon_scale(total);
 }
 
@@ -93,6 +93,7 @@ void muon(const Launch& launch, const UpdateArgs& args) {
   STW_ASSERT_WORKSPACE(muon);
   if (args.state->skip != 0) return;
   const MuonLayout layout = muon_layout(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  assert((uint64_t)layout.bytes <= launch.workspace_bytes);
   char* const workspace = (char*)launch.workspace;
   float* const x = (float*)workspace;
   float* const gram = (float*)(workspace + layout.gram_at);

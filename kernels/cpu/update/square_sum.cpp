@@ -9,8 +9,6 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-constexpr int64_t chunk = 4096;  // Part of the definition of the sum (kernels.h), like the fold.
-
 template <DType dtype>
 float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {
   F16 sum = zero();
@@ -27,13 +25,13 @@ float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {
 void square_sum(const Launch& launch, const List<SquareSumArgs>& args) {
   STW_ASSERT_WORKSPACE(square_sum);
   auto* sums = (float*)launch.workspace;
-  static_assert(task_elements == chunk);
+  static_assert(task_elements == square_chunk);
   for_elements_of(launch, args, [&](const SquareSumArgs& one, int64_t begin, int64_t end, int64_t task) {
     with_dtype(one.dtype, [&](auto stored) { sums[task] = chunk_sum<stored.dtype>(one, begin, end); });
   });
   for (const SquareSumArgs* one = args.first; one < args.first + args.count; ++one) {
     double total = 0;
-    for (int64_t i = 0; i < ceil_div(one->count, chunk); ++i) total += (double)*sums++;
+    for (int64_t i = 0; i < ceil_div(one->count, square_chunk); ++i) total += (double)*sums++;
     *one->sum = total;
     check_sum(*one, total);
   }

@@ -33,14 +33,15 @@ static __global__ void __launch_bounds__(block_threads) shared_heads_kernel(Atte
 }
 
 void library_attention_gradient(const Launch& l, const AttentionArgs& args) {
-  const AttentionPart largest = largest_attention_part(args);
+  const AttentionShape shape = shape_of(args);
+  const AttentionPart largest = largest_attention_part(shape);
   auto* const scratch = static_cast<unsigned char*>(l.workspace);
   for (int64_t sample = 0; sample < args.samples; sample += largest.samples)
     for (int64_t kv_head = 0; kv_head < args.kv_heads; kv_head += largest.kv_heads) {
-      const AttentionPart part = attention_part_at(args, largest, sample, kv_head);
+      const AttentionPart part = attention_part_at(shape, largest, sample, kv_head);
       l.attention->differentiate(l.attention->self, args, part, scratch, l.stream);
       if (args.query_heads == args.kv_heads) continue;
-      const AttentionScratch at = attention_scratch(args, part);
+      const AttentionScratch at = attention_scratch(shape, part);
       launch(l, shared_heads_kernel, blocks_for_rows(2 * part.samples * args.rows_per_sample * part.kv_heads), block_threads, 0, args, part,
              reinterpret_cast<const uint16_t*>(scratch + at.keys), reinterpret_cast<const uint16_t*>(scratch + at.values));
     }

@@ -17,7 +17,7 @@ inline constexpr float log_of_2 = 0.693147181f;
 // Whether the tensor-core kernels support this attention; the kernels with the CPU's bits do the rest.
 // Depends on shapes and types alone, so that the same plan always uses the same kernel.
 inline bool tensor_cores_take(const AttentionArgs& args) {
-  return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.head_dim % 8 == 0 && args.head_dim <= 128;
+  return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && is_tensor_head(args.head_dim);
 }
 inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;

@@ -108,6 +108,7 @@ void preference(const Launch& l, const PreferenceArgs& args) {
   scratch.hits = scratch.pairs + args.samples;
   scratch.losses = reinterpret_cast<double*>(scratch.hits + args.samples);
   scratch.begins = reinterpret_cast<int32_t*>(scratch.losses + args.samples * scratch.most_pairs);
+  STW_ASSERT_FITS(scratch.begins + args.samples * (args.rows_per_sample + 2));
   launch(l, pairs_kernel, blocks_for(args.samples, 1), block_threads, 0, args, scratch);
   launch(l, add_pairs_kernel, 1, block_threads, 0, args, scratch);
 }

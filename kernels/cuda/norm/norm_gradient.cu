@@ -301,6 +301,7 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
       folds.add(next, p.features, p.bias_gradient);
       next += tiles.count() * p.features;
     });
+  STW_ASSERT_FITS(next);
   assert(args.biases == nullptr || sums_rows);
   if (in_tiles) {
     for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype, biases.dtype}, [&](auto stored) {

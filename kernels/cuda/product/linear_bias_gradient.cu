@@ -31,6 +31,7 @@ void linear_bias_gradient(const Launch& l, const LinearArgs& args) {
       if (folds.count == most_biases) run();
     });
   }
+  STW_ASSERT_FITS(sums);
   run();
 }
 

@@ -150,6 +150,7 @@ static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateA
 void adafactor(const Launch& l, const UpdateArgs& args) {
   STW_ASSERT_WORKSPACE(adafactor);
   const AdafactorLayout layout = adafactor_layout(args);
+  assert(sizeof(AdafactorFound) + static_cast<uint64_t>(layout.bytes) <= l.workspace_bytes);
   auto* const found = static_cast<AdafactorFound*>(l.workspace);
   auto* const sums = reinterpret_cast<float*>(found + 1);
   float* const blocks = sums + layout.lines;

@@ -49,8 +49,9 @@ static __global__ void __launch_bounds__(product_threads) multiply_kernel(const 
 
 void muon(const Launch& l, const UpdateArgs& args) {
   STW_ASSERT_WORKSPACE(muon);
-  if (tensor_cores_take(args)) return tensor_muon(l, args);
+  if (is_tensor_muon(args)) return tensor_muon(l, args);
   const MuonLayout layout = muon_layout(args);
+  assert(static_cast<uint64_t>(layout.bytes) <= l.workspace_bytes);
   const auto floats_at = [&](int64_t bytes) { return reinterpret_cast<float*>(static_cast<char*>(l.workspace) + bytes); };
   float *x = floats_at(0), *next = floats_at(layout.next_at), *const gram = floats_at(layout.gram_at), *const polynomial = floats_at(layout.polynomial_at);
   float *const sums = floats_at(layout.sums_at), *const scale = floats_at(layout.scale_at);

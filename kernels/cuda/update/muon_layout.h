@@ -8,11 +8,6 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int64_t muon_chunk = 4096;   // Elements of u whose squares are summed in fp32.
-
-// Used if activations have 16 bits too. Sizes do not matter.
-inline bool tensor_cores_take(const UpdateArgs& args) { return args.products != ProductKernels::chain && args.dtype != DType::f32; }
-
 struct MuonLayout {
   int64_t rows, columns, shorter, longer;
   bool wide;               // The rows are the shorter side.
@@ -22,7 +17,7 @@ struct MuonLayout {
   int64_t next_at, remainder_at, gram_at, polynomial_at, sums_at, scale_at, bytes;
 };
 inline MuonLayout muon_layout(const UpdateArgs& args) {
-  const bool tensor = tensor_cores_take(args);
+  const bool tensor = is_tensor_muon(args);
   const auto lines = [](int64_t elements, int64_t bytes) { return (elements * bytes + 63) / 64 * 64; };
   const auto stride_of = [tensor](int64_t columns) { return tensor ? (columns + 7) / 8 * 8 : columns; };
   MuonLayout a = {};
@@ -33,7 +28,7 @@ inline MuonLayout muon_layout(const UpdateArgs& args) {
   a.longer = a.wide ? a.columns : a.rows;
   a.stride = stride_of(a.columns);
   a.square_stride = stride_of(a.shorter);
-  a.chunks = (args.count + muon_chunk - 1) / muon_chunk;
+  a.chunks = (args.count + square_chunk - 1) / square_chunk;
   const int64_t element = tensor ? 2 : 4, x = lines(a.rows * a.stride, element), square = lines(a.shorter * a.square_stride, element);
   a.next_at = x;
   a.remainder_at = 2 * x;

@@ -10,9 +10,9 @@
 
 namespace stw::kernels::cuda {
 
-static_assert(staged_floats == muon_chunk);
+static_assert(staged_floats == square_chunk);
 
-void tensor_muon(const Launch& l, const UpdateArgs& args);   // If tensor_cores_take(args).
+void tensor_muon(const Launch& l, const UpdateArgs& args);   // If is_tensor_muon(args).
 
 struct FlatX { float* data; };
 STW_DEVICE void store_x(const FlatX& x, int64_t at, F16 value, int64_t n) { store_group(x.data, DType::f32, at, value, n); }
@@ -23,9 +23,9 @@ static __global__ void __launch_bounds__(block_threads) mix_momentum_kernel(Upda
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const MuonScalars scalars = muon_scalars(args);
-  for (int64_t chunk = blockIdx.x; chunk * muon_chunk < args.count; chunk += gridDim.x) {
-    const int64_t begin = chunk * muon_chunk;
-    const float sum = sum_squares(min(muon_chunk, args.count - begin), [&](int64_t i, int64_t n) {
+  for (int64_t chunk = blockIdx.x; chunk * square_chunk < args.count; chunk += gridDim.x) {
+    const int64_t begin = chunk * square_chunk;
+    const float sum = sum_squares(min(square_chunk, args.count - begin), [&](int64_t i, int64_t n) {
       const F16 mixed = mixed_momentum(scalars, args, begin + i, n);
       store_x(x, begin + i, mixed, n);
       return mixed;
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(block_threads) muon_kernel(UpdateArgs a
 template <class X>
 void mix_momentum(const Launch& l, const UpdateArgs& args, const MuonLayout& layout, X x, float* sums, float* scale) {
   for_gradient(args, [&](auto gradient) {
-    launch(l, mix_momentum_kernel<gradient.dtype, X>, blocks_for_update(args.count, muon_chunk), block_threads, 0, args, x, sums);
+    launch(l, mix_momentum_kernel<gradient.dtype, X>, blocks_for_update(args.count, square_chunk), block_threads, 0, args, x, sums);
   });
   launch(l, muon_scale_kernel, 1, block_threads, 0, args.state, sums, layout.chunks, scale);
 }

@@ -11,7 +11,7 @@
 
 namespace stw::kernels::cuda {
 
-static_assert(staged_floats == 4096);
+static_assert(staged_floats == square_chunk);
 
 // An argument of the kernels: the tensors of a list that one launch takes.
 struct SquareSumTensor {

@@ -125,6 +125,7 @@ static void multiply(const Launch& l, const Product& product, const Sums& sums) 
 
 void tensor_muon(const Launch& l, const UpdateArgs& args) {
   const MuonLayout layout = muon_layout(args);
+  assert(static_cast<uint64_t>(layout.bytes) <= l.workspace_bytes);
   const auto at = [&](int64_t bytes) { return static_cast<char*>(l.workspace) + bytes; };
   const auto halves_at = [&](int64_t bytes) { return reinterpret_cast<uint16_t*>(at(bytes)); };
   uint16_t *x = halves_at(0), *next = halves_at(layout.next_at), *const remainder = halves_at(layout.remainder_at);

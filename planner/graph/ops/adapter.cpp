@@ -1,7 +1,7 @@
 // Op table rows of low-rank adapters (adapters.h): y = base + low·Wᵀ in the parts that have an adapter, and
 // its two gradients.
+#include "kernels/contract/cpu_workspace.h"
 #include "planner/graph/differentiate.h"
-#include "planner/graph/ops/workspace.h"
 
 namespace stw {
 
@@ -30,15 +30,15 @@ Cost adapter_cost(const Graph& g, const Op& op, const Extent& e) {
 
 uint64_t adapter_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
-  return workspace::adapter(e.rows, p.rank, p.widest, g.at(op.outputs[0]).format, e.threads);
+  return kernels::cpu_workspace::adapter(e.rows, p.rank, p.widest, dtype_of(g.at(op.outputs[0]).format), e.threads);
 }
 uint64_t adapter_input_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
-  return workspace::adapter_input_gradient(e.rows, p.rank, p.widest, g.at(op.outputs[0]).format, e.threads);
+  return kernels::cpu_workspace::adapter_input_gradient(e.rows, p.rank, p.widest, dtype_of(g.at(op.outputs[0]).format), e.threads);
 }
 uint64_t adapter_weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
-  return workspace::adapter_weight_gradient(e.rows, p.rank, p.widest, e.threads);
+  return kernels::cpu_workspace::adapter_weight_gradient(e.rows, p.rank, p.widest, e.threads);
 }
 
 // The base's gradient is y's: the adapter only adds to the base.

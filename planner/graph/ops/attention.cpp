@@ -2,9 +2,9 @@
 // of each query, so that the backward pass can compute the probabilities again, block by block.
 #include <algorithm>
 
+#include "kernels/contract/cpu_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
-#include "planner/graph/ops/cuda_workspace.h"
-#include "planner/graph/ops/workspace.h"
 
 namespace stw {
 
@@ -41,21 +41,20 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
 uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::attention(op.attributes, g.rows_of(op), e.threads);
+  return kernels::cpu_workspace::attention(g.rows_of(op), op.attributes.head_dim, e.threads);
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::attention_gradient(op.attributes, g.rows_of(op), e.threads);
+  const Attributes& a = op.attributes;
+  return kernels::cpu_workspace::attention_gradient(g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim, e.threads);
 }
-uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? cuda_workspace::library_attention : 0; }
-// Our own kernels compute the cases that the library declines.
+uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? kernels::cuda_workspace::library_attention() : 0; }
 uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
-  const uint64_t own = cuda_workspace::attention_gradient(e.rows, a.query_heads);
-  if (!g.is_library_attention(op)) return own;
-  return std::max(own, cuda_workspace::library_attention_gradient(e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim));
+  if (!g.is_library_attention(op)) return kernels::cuda_workspace::attention_gradient(e.rows, a.query_heads);
+  return kernels::cuda_workspace::library_attention_gradient({e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim});
 }
-uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
+uint64_t cached_workspace(const Graph&, const Op& op, const Extent& e) {
+  return kernels::cpu_workspace::attention(e.rows, op.attributes.head_dim, e.threads);
 }
 
 void attention_backward(Differentiation& d, const Op& op) {

@@ -1,7 +1,7 @@
 // Op table rows of the token and position embedding and their gradients.
+#include "kernels/contract/cpu_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
-#include "planner/graph/ops/cuda_workspace.h"
-#include "planner/graph/ops/workspace.h"
 
 namespace stw {
 
@@ -16,8 +16,8 @@ Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
 }
 
-uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) { return workspace::embedding_gradient(e.rows, g.vocabulary); }
-uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::embedding_gradient(e.rows); }
+uint64_t table_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cpu_workspace::embedding_gradient(e.rows); }
+uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cuda_workspace::embedding_gradient(e.rows); }
 
 void embedding_backward(Differentiation& d, const Op& op) {
   const int dy = d.gradient_of(op.outputs[0]);

@@ -1,8 +1,8 @@
 // Op table rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or for one and a
 // residual. And their three gradients.
+#include "kernels/contract/cpu_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
-#include "planner/graph/ops/cuda_workspace.h"
-#include "planner/graph/ops/workspace.h"
 #include "planner/graph/quantize.h"
 
 namespace stw {
@@ -66,11 +66,11 @@ Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming
 // Scratch memory for all pieces at once; a single piece needs no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(), kernels::cpu_workspace::linear(e.rows, s.inputs, s.features, dtype_of(g.at(op.outputs[0]).format), e.threads));
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(), kernels::cpu_workspace::linear_input_gradient(e.rows, s.inputs, s.features, dtype_of(g.at(op.outputs[0]).format), e.threads));
 }
 uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return value_scratch(g, op, e.rows).bytes(); }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
@@ -78,12 +78,9 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   for (int t : op.outputs) {
     if (t < 0) continue;
     const Shape& w = g.at(t).shape;
-    largest = std::max(largest, workspace::linear_weight_gradient(e.rows, w[0], w[1], g.at(t).format, e.threads));
+    largest = std::max(largest, kernels::cpu_workspace::linear_weight_gradient(e.rows, w[0], w[1], dtype_of(g.at(t).format), e.threads));
   }
   return largest;
-}
-uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
 }
 // The parts lie side by side in it.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
@@ -91,7 +88,7 @@ uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   int64_t features = 0;
   for (size_t i = 1; i < op.inputs.size(); ++i)
     if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];
-  return cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
+  return kernels::cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
 }
 
 // Weight gradients come first: they are the last to read x.
@@ -129,7 +126,7 @@ const OpRow linear_rows[4] = {
     {OpKind::linear, "linear", product_cost, product_workspace, product_cuda_workspace, linear_backward, {}},
     {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, product_cuda_workspace, nullptr, {{{0, 1}}}},
     {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, no_workspace, nullptr, {}, 2},
-    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, bias_cuda_workspace, nullptr, {}, 1},
+    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, no_workspace, bias_cuda_workspace, nullptr, {}, 1},
 };
 
 }  // namespace stw

@@ -1,8 +1,8 @@
 // Op table rows of LayerNorm and RMSNorm, over whole rows and over heads. The backward pass computes the
 // statistics again from x.
+#include "kernels/contract/cpu_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
-#include "planner/graph/ops/cuda_workspace.h"
-#include "planner/graph/ops/workspace.h"
 
 namespace stw {
 
@@ -10,9 +10,9 @@ namespace {
 
 Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
 
-uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return workspace::norm_gradient(e.rows); }
+uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cpu_workspace::norm_gradient(e.rows); }
 uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
+  return kernels::cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
 }
 
 // If x already has a gradient, that of the residual, it is the addend.
@@ -26,11 +26,11 @@ void norm_backward(Differentiation& d, const Op& op) {
 }
 
 uint64_t heads_workspace(const Graph&, const Op& op, const Extent& e) {
-  return workspace::qk_norm_gradient(e.rows, op.attributes.query_heads, op.attributes.kv_heads);
+  return kernels::cpu_workspace::qk_norm_gradient(e.rows, op.attributes.query_heads, op.attributes.kv_heads);
 }
 uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
-  return cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim);
+  return kernels::cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim);
 }
 
 void qk_norm_backward(Differentiation& d, const Op& op) {

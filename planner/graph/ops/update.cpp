@@ -1,8 +1,8 @@
 // Op table rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are
 // parameters and states.
+#include "kernels/contract/cpu_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/op_table.h"
-#include "planner/graph/ops/cuda_workspace.h"
-#include "planner/graph/ops/workspace.h"
 
 namespace stw {
 
@@ -18,7 +18,7 @@ Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) { return s
 Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
 
 uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
-  return workspace::square_sum(g.at(op.inputs[0]).shape.elements());
+  return kernels::cpu_workspace::square_sum(g.at(op.inputs[0]).shape.elements());
 }
 
 // The sides of a tensor as a matrix: the product of its first dimensions, and its last.
@@ -48,19 +48,21 @@ Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
   const auto [rows, columns] = sides(g, op);
-  return workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
+  return kernels::cpu_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
 }
 uint64_t muon_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
   const auto [rows, columns] = sides(g, op);
   const bool tensor = g.kernels != Kernels::portable && g.at(op.outputs[0]).format != Format::f32;
-  return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), tensor);
+  return kernels::cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), tensor);
 }
 uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
   const Shape& s = g.at(op.outputs[0]).shape;
-  return workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+  return kernels::cpu_workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
 }
-// Two scalars besides.
-uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return 16 + adafactor_workspace(g, op, e); }
+uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  return kernels::cuda_workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+}
 
 }  // namespace
 

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/workspace.h"
 #include "kernels/contract/kernels.h"
 #include "tests/gpu/probe/report.h"
 

@@ -9,7 +9,7 @@
 namespace stw::kernels::test::preference_test {
 namespace {
 
-constexpr PairLoss kinds[] = {PairLoss::dpo, PairLoss::ipo, PairLoss::simpo, PairLoss::orpo};
+constexpr Preference kinds[] = {Preference::dpo, Preference::ipo, Preference::simpo, Preference::orpo};
 
 struct Case {
   int64_t samples, rows;
@@ -66,10 +66,10 @@ Wanted wanted(const Case& c, const PairTerms& terms, const std::vector<double>& 
       const auto odds = [](double mean) { return mean - std::log(-std::expm1(mean)); };
       const auto either_way = [&](double x) { return (1 - e) * softplus(x) + e * softplus(-x); };
       double loss = 0, ahead = of_means;
-      if (terms.kind == PairLoss::dpo) loss = either_way(beta * of_sums), ahead = of_sums;
-      if (terms.kind == PairLoss::ipo) loss = (of_both - 1 / (2 * beta)) * (of_both - 1 / (2 * beta)), ahead = of_both;
-      if (terms.kind == PairLoss::simpo) loss = either_way(beta * of_means - terms.margin);
-      if (terms.kind == PairLoss::orpo) loss = -p[0] / n[0] + beta * softplus(odds(p[0] / n[0]) - odds(p[1] / n[1]));
+      if (terms.kind == Preference::dpo) loss = either_way(beta * of_sums), ahead = of_sums;
+      if (terms.kind == Preference::ipo) loss = (of_both - 1 / (2 * beta)) * (of_both - 1 / (2 * beta)), ahead = of_both;
+      if (terms.kind == Preference::simpo) loss = either_way(beta * of_means - terms.margin);
+      if (terms.kind == Preference::orpo) loss = -p[0] / n[0] + beta * softplus(odds(p[0] / n[0]) - odds(p[1] / n[1]));
       all.loss += loss - terms.answer_share * p[0] / n[0];
       all.pairs += 1, all.in_order += ahead > 0;
     }
@@ -91,7 +91,7 @@ Outcome compute(const Table& table, const Case& c, const PairTerms& terms, int t
     PreferenceArgs args{};
     args.samples = std::min(step, c.samples - first), args.rows_per_sample = c.rows, args.terms = terms;
     args.token_loss = c.losses.data() + at, args.targets = c.targets.data() + at, args.positions = c.positions.data() + at;
-    args.reference = terms.kind == PairLoss::dpo || terms.kind == PairLoss::ipo ? c.reference.data() + at : nullptr;
+    args.reference = terms.kind == Preference::dpo || terms.kind == Preference::ipo ? c.reference.data() + at : nullptr;
     args.token_weights = floats_of(outcome.weights) + at, args.state = &outcome.state;
     run(table.preference, args, threads, preference_workspace(args, threads));
   }
@@ -100,10 +100,10 @@ Outcome compute(const Table& table, const Case& c, const PairTerms& terms, int t
 
 std::vector<PairTerms> all_terms() {
   std::vector<PairTerms> list;
-  for (const PairLoss kind : kinds) {
-    const bool is_smoothed = kind == PairLoss::dpo || kind == PairLoss::simpo;
+  for (const Preference kind : kinds) {
+    const bool is_smoothed = kind == Preference::dpo || kind == Preference::simpo;
     list.push_back({kind, 0.1, 0.4, 0, 0});
-    list.push_back({kind, kind == PairLoss::ipo ? 0.5 : 2, 0, is_smoothed ? 0.2 : 0, 0.3});
+    list.push_back({kind, kind == Preference::ipo ? 0.5 : 2, 0, is_smoothed ? 0.2 : 0, 0.3});
   }
   return list;
 }
@@ -165,7 +165,7 @@ TEST(Preference, HasTheLossAndTheGradientOfPyTorch) {
     }
   for (const golden::PreferenceCase& expected : golden::preference_cases) {
     const std::string kind = expected.kind;
-    const PairLoss loss = kind == "dpo" ? PairLoss::dpo : kind == "ipo" ? PairLoss::ipo : kind == "simpo" ? PairLoss::simpo : PairLoss::orpo;
+    const Preference loss = kind == "dpo" ? Preference::dpo : kind == "ipo" ? Preference::ipo : kind == "simpo" ? Preference::simpo : Preference::orpo;
     for (const NamedTable& named : tables()) {
       const Outcome found = compute(*named.table, c, {loss, expected.beta, expected.margin, expected.smoothing, expected.answer_share}, 1);
       EXPECT_NEAR(found.state.loss_sum, expected.loss, 1e-6 * (1 + expected.loss)) << kind;

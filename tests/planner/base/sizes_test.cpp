@@ -1,4 +1,4 @@
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 
 #include "src/trainer/planned.h"
 #include "tests/planner/small_graphs.h"

@@ -91,13 +91,13 @@ TEST(FeedForward, TilesAreMadeOfWholeChains) {
     const Graph g = build_model(config_of(model), 33, numerics);
     return tile_unit(g, g.segments[1].feed_forward);
   };
-  EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);
-  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.c_fc*"), chain_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), ""), kernels::chain_terms);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.c_fc*"), kernels::chain_terms);
   EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*"), frozen_tile_unit);
-  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*.weight"), chain_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*.weight"), kernels::chain_terms);
   EXPECT_EQ(unit_of(small_llama(), "blocks.0"), frozen_tile_unit);
-  EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), chain_unit);
-  EXPECT_EQ(unit_of({small_gpt2(), adapters_of_some_of_gpt2()}, ""), chain_unit);
+  EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), kernels::chain_terms);
+  EXPECT_EQ(unit_of({small_gpt2(), adapters_of_some_of_gpt2()}, ""), kernels::chain_terms);
 }
 
 // No tile cuts a part if a kernel rounds once a sample, or draws random numbers by row.

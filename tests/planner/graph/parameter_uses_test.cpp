@@ -86,7 +86,7 @@ TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
     for (const int k : sums_in(g)) {
       const Op& op = g.update_ops[static_cast<size_t>(k)];
       if (op.outputs[0] != gradients[0]) continue;
-      EXPECT_LE(op.inputs.size(), static_cast<size_t>(most_summed));
+      EXPECT_LE(op.inputs.size(), size_t{kernels::most_terms});
       EXPECT_EQ(op.inputs[0], gradients[0]);
       added.insert(added.end(), op.inputs.begin() + 1, op.inputs.end());
       EXPECT_LT(k, g.first_square_sum() - g.first_update_op());

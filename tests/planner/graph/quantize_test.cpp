@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "kernels/contract/weight_codes.h"
 #include "planner/graph/op_table.h"
 #include "planner/search/pricing.h"
 #include "src/trainer/planned.h"
@@ -24,10 +23,18 @@ Graph quantized_graph(const SmallModel& model, Quantize quantize, Precision prec
   return build_model(config, 33, n);
 }
 
-TEST(Quantize, BytesAreThoseOfTheKernels) {
-  for (const int64_t n : {1, 2, 31, 32, 33, 63, 64, 65, 1000, 4096, 1048577})
-    for (const auto& [format, codes] : {std::pair{Format::nf4, kernels::WeightCodes::nf4}, {Format::int8, kernels::WeightCodes::int8}})
-      EXPECT_EQ(quantized_bytes(format, static_cast<uint64_t>(n)), kernels::weight_codes_bytes(codes, n)) << n;
+// Codes up to a multiple of 16 bytes, then four bytes for each block of 64 elements.
+TEST(Quantize, BytesAreThoseOfCodesAndScales) {
+  struct Case { int64_t elements; uint64_t nf4, int8; };
+  for (const Case& c : {Case{1, 20, 20}, {31, 20, 36}, {32, 20, 36}, {33, 36, 52}, {64, 36, 68}, {65, 56, 88}, {1000, 576, 1072},
+                        {int64_t{size_limit}, size_limit / 2 + size_limit / 16, size_limit}}) {
+    Tensor t;
+    t.shape = {c.elements};
+    t.format = Format::nf4;
+    EXPECT_EQ(t.bytes(1), c.nf4) << c.elements;
+    t.format = Format::int8;
+    EXPECT_EQ(t.bytes(1), c.int8) << c.elements;
+  }
 }
 
 // All matrices of blocks, with and without adapters of their own, and no other parameters.
@@ -113,7 +120,7 @@ TEST(Quantize, ValuesAreMadeInPieces) {
         EXPECT_EQ(scratch.sums > 0, op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features);
         if (p.cut == ValuePieces::Cut::none) return;
         const bool sums = op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features;
-        const int64_t unit = sums ? chain_unit : 16;   // least width
+        const int64_t unit = sums ? kernels::chain_terms : 16;   // least width
         EXPECT_GE(p.width, unit);
         EXPECT_EQ(p.width % unit, 0);
         if (sums && matrices == 1) most_of_a_sum = std::max(most_of_a_sum, p.count);

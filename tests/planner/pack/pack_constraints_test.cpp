@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
+#include "kernels/contract/sizes.h"
 #include "planner/pack/constraints.h"
-#include "planner/base/sizes.h"
 #include "tests/planner/pack/pack_status.h"
 
 namespace stw {

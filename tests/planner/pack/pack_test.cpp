@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "planner/base/sizes.h"
+#include "kernels/contract/sizes.h"
 #include "tests/planner/pack/pack_status.h"
 
 namespace stw {

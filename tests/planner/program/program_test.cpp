@@ -44,7 +44,7 @@ TEST(Program, PricesAreTheSumsOfTheInstructions) {
     }
 }
 
-// The update of a model is a few instructions, each of at most most_joined ops of one kind.
+// The update of a model is a few instructions, each of at most kernels::most_together ops of one kind.
 TEST(Program, UpdatesAreJoined) {
   for (const Graph& g : small_graphs()) {
     const Program update = build_update(g, make_arena(g, 64), 2);
@@ -56,7 +56,7 @@ TEST(Program, UpdatesAreJoined) {
       instructions[i.kind] += 1;
     }
     for (const auto& [kind, count] : ops)
-      EXPECT_EQ(instructions[kind], op_row(kind).joins ? (count + most_joined - 1) / most_joined : count) << op_row(kind).name;
+      EXPECT_EQ(instructions[kind], op_row(kind).joins ? (count + kernels::most_together - 1) / kernels::most_together : count) << op_row(kind).name;
     EXPECT_EQ(std::accumulate(ops.begin(), ops.end(), 0, [](int sum, const auto& o) { return sum + o.second; }), static_cast<int>(g.update_ops.size()));
   }
 }
@@ -250,7 +250,7 @@ TEST(Program, ChunksCoverTheRows) {
   for (int round = 0; round < 2000; ++round) {
     const int64_t sequence = 1 + static_cast<int64_t>(random() % 300) * (round % 4 == 0 ? 16 : 1);
     const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)), chunks = 1 + static_cast<int64_t>(random() % 64);
-    const int64_t unit = round % 2 ? chain_unit : frozen_chunk_unit, step = chunk_rows(rows, chunks, unit);
+    const int64_t unit = round % 2 ? kernels::chain_terms : frozen_chunk_unit, step = chunk_rows(rows, chunks, unit);
     EXPECT_GE(step, 1);
     EXPECT_LE(step, rows);
     EXPECT_TRUE(step == rows || step % unit == 0);
@@ -278,9 +278,9 @@ TEST(Program, ChunksAreMadeOfWholeChains) {
     if (*frozen) numerics.groups = {{frozen, true, {}, {}, {}}};
     return chunk_unit(build_model(config_of(model), 33, numerics));
   };
-  EXPECT_EQ(unit_of(small_llama(), ""), chain_unit);
+  EXPECT_EQ(unit_of(small_llama(), ""), kernels::chain_terms);
   EXPECT_EQ(unit_of(small_llama(), "head"), frozen_chunk_unit);
-  EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);   // tied to the embeddings
+  EXPECT_EQ(unit_of(small_gpt2(), ""), kernels::chain_terms);   // tied to the embeddings
   EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), frozen_chunk_unit);
 }
 

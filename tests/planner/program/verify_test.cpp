@@ -144,7 +144,7 @@ TEST_F(Verify, JoinedOps) {
   const auto joined = [](Program& p) -> Instruction& {
     return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw && i.ops > 2; });
   };
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = most_joined + 1; }, &update), "too many tensors at once");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = kernels::most_together + 1; }, &update), "too many tensors at once");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = 0; }, &update), "too many tensors at once");
   expect_has(found([](Arena&, Program& p, uint64_t&) {
     std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::finish_step; })->ops = 2;

@@ -19,7 +19,7 @@ STW_INLINE F16 tanh_form(F16 x) {
   return mul(x, falling_sigmoid(mul(x, slope)));
 }
 STW_INLINE F16 tanh_form_gradient(F16 x) {
-  // The result is 0 or 1 beyond. x² stays finite, NaN stays NaN.
+  // Beyond these limits, the derivative is 0 or 1. x² stays finite, and NaN stays NaN.
   x = minimum(splat(30.0f), maximum(splat(-30.0f), x));
   F16 square = mul(x, x);
   F16 s = falling_sigmoid(mul(x, fma(square, splat(-cubic_term), splat(-linear_term))));

@@ -31,7 +31,7 @@ STW_INLINE F16 half_of_exp(F16 x) {
   p = fma(p, r, splat(0.49999994f));
   p = fma(mul(r, r), p, r);
   p = add(p, splat(1.0f));
-  return scale_by_power_below(p, n);   // Half of e^x: 2^128 is not a float, but the result may be one.
+  return scale_by_power_below(p, n);   // 2^n may be 2^128, which is no float.
 }
 // Within 1 ulp. Results below 2^-125 are flushed to 0: subnormal numbers are slow, and no kernel needs them.
 STW_INLINE F16 exp(F16 x) {

@@ -231,7 +231,7 @@ Status finalize(Descriptor d) {
   if (o.is_final) return bad_param;
   if (o.type == DescriptorType::tensor && (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4)) return bad_param;
   if (o.type == DescriptorType::execution_plan) {
-    // The real one fails if it has to compile and load code during a recording.
+    // The real one does not document what it compiles and loads during a recording. This one fails.
     if (simt::is_recording()) return execution_failed;
     const Object& config = *o.object(Attribute::plan_config);
     const Object& engine = *config.object(Attribute::config_engine);

@@ -99,7 +99,8 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
 
-  // It fails without an answer: then the product is not ours afterwards, and neither are its bits.
+  // If the choice of an algorithm fails, so does the trainer's creation. The product must not move to our
+  // kernels afterwards: their bits differ.
   simt::faults.fail_choice = 2;
   const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(undecided);
@@ -345,7 +346,7 @@ TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
-// If small ops were launched one by one, this would show how long the host takes for that.
+// Small ops that are launched one by one would show the time of the host.
 TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
   const uint64_t before = simt::single_launches;

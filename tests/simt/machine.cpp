@@ -357,7 +357,7 @@ SIMT_UNSEEN void* dynamic_shared() {
 }
 
 // The source may be gone after this call, and the data may not arrive before the wait. To find code that
-// relies on either, the target is overwritten now. memset is the sanitizer's own here, as memcpy is below.
+// relies on either, the target is overwritten now. The sanitizer sees the memset.
 SIMT_UNSEEN void copy_later(void* to, const void* from, size_t bytes) {
   int& count = b.copies[b.current];
   if (count == most_copies) die("too many copies in flight");
@@ -367,7 +367,7 @@ SIMT_UNSEEN void copy_later(void* to, const void* from, size_t bytes) {
 
 SIMT_UNSEEN void commit_copies() { ++b.groups[b.current]; }
 
-// The sanitizer still sees races with the copy, because memcpy is its own.
+// The sanitizer sees races with the copy, because it intercepts memcpy.
 SIMT_UNSEEN void wait_for_copies(int groups_left) {
   int kept = 0;
   Copy* copies = b.copy[b.current];

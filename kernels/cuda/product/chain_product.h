@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
   // Large tiles: the start of the next chain's total; null: +0.
   const void* from = out.start;
   DType from_dtype = all.start;
-  // The total, without the chain that has just ended, of the four numbers at row i and group g.
+  // The four totals at row i and group g. In a large tile, the chain that has just ended is not yet added.
   const auto total_of = [&](int i, int g, int64_t row, int64_t column) {
     Float4 x;
     if constexpr (holds_totals<T>) {

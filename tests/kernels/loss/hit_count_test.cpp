@@ -1,6 +1,5 @@
 // hit_count compared with its definition, on every instruction set and on devices: of equal logits the first
 // one counts, and a row with a NaN does not count.
-// number.
 #include "tests/kernels/update/update.h"
 
 namespace stw::kernels::test::hit_count_test {

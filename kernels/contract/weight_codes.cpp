@@ -37,11 +37,11 @@ void encode_nf4(const float* values, int64_t count, float scale, uint8_t* to) {
 
 // Near 1.5·2^23 an fp32 number has no fraction bits, so the addition rounds to the nearest integer.
 void encode_int8(const float* values, int64_t count, float scale, uint8_t* to) {
-  constexpr float beside_whole = 12582912.0f;
+  constexpr float rounding_bias = 12582912.0f;
   for (int64_t i = 0; i < count; ++i) {
     float share = scale > 0 ? values[i] / scale : 0.0f;
     share = share > 127.0f ? 127.0f : share < -127.0f ? -127.0f : share;
-    to[i] = static_cast<uint8_t>(static_cast<int8_t>((share + beside_whole) - beside_whole));
+    to[i] = static_cast<uint8_t>(static_cast<int8_t>((share + rounding_bias) - rounding_bias));
   }
 }
 

@@ -12,7 +12,7 @@ STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // Without a pl
 // Called by all threads of a warp. Every thread of a quad gives a block; thread l of the quad gets word l of
 // each of the four blocks. The 4 × 4 square is transposed by exchanging the off-diagonal elements of its 2 ×
 // 2 squares, then the off-diagonal squares.
-STW_DEVICE Philox4 turned_in_quad(Philox4 block) {
+STW_DEVICE Philox4 transposed_in_quad(Philox4 block) {
   const bool odd = threadIdx.x % 2 != 0, upper = threadIdx.x / 2 % 2 != 0;
   STW_UNROLL
   for (int k = 0; k < 4; k += 2) {

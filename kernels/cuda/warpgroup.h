@@ -88,8 +88,8 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
     if constexpr (dtype == DType::bf16) asm volatile(STW_WGMMA(added, shape ".f32.bf16.bf16", sums matrices) : sum_operands : __VA_ARGS__); \
     else asm volatile(STW_WGMMA(added, shape ".f32.f16.f16", sums matrices) : sum_operands : __VA_ARGS__);                  \
   } while (0)
-#define STW_SHARED_MATRICES "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned})
-template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
+#define STW_SHARED_MATRICES "l"(a), "l"(b), "n"(int{a_transposed}), "n"(int{b_transposed})
+template <DType dtype, bool a_transposed, bool b_transposed, bool added = true, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
   static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || fragments == 24 || (fragments == 32 && added)));
   if constexpr (fragments == 32) STW_MULTIPLY("m64n256k16", "0", STW_SUMS_128, "%128, %129, add, 1, 1, %130, %131", STW_THIRTY_TWO("+f", 0), STW_SHARED_MATRICES);
@@ -101,8 +101,8 @@ __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uin
   else STW_MULTIPLY("m64n64k16", "1", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("=f", 0), STW_SHARED_MATRICES);
 }
 // The same if a warp has its rows of a in registers, as in multiply_add.
-#define STW_OWN_ROWS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_turned})
-template <DType dtype, bool b_turned, int fragments>
+#define STW_OWN_ROWS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_transposed})
+template <DType dtype, bool b_transposed, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {
   static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16));
   if constexpr (fragments == 16) STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "{%64,%65,%66,%67}, %68, add, 1, 1, %69", STW_SIXTEEN("+f", 0), STW_OWN_ROWS);

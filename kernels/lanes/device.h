@@ -99,7 +99,7 @@ __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], const void* row) 
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
-__device__ __forceinline__ void load_matrix4_turned(uint32_t (&r)[4], const void* row) {
+__device__ __forceinline__ void load_matrix4_transposed(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
@@ -192,15 +192,15 @@ void for_dtype(DType t, const Body& body) {
 }
 // The same for several operands. If all have the same storage type, which is usual, tag::of(an operand's
 // dtype) is a constant: loads have no branch, and the compiler issues many before the first use. Else body
-// gets StoredAsTheySay.
-struct StoredAsTheySay {
+// gets StoredAsGiven.
+struct StoredAsGiven {
   static constexpr bool alike = false;
-  STW_CLASS_DEVICE DType of(DType said) { return said; }
+  STW_CLASS_DEVICE DType of(DType given) { return given; }
 };
 template <class Body>
 void for_dtypes(std::initializer_list<DType> types, const Body& body) {
   for (const DType t : types)
-    if (t != *types.begin()) return body(StoredAsTheySay{});
+    if (t != *types.begin()) return body(StoredAsGiven{});
   for_dtype(*types.begin(), body);
 }
 

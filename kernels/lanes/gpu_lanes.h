@@ -61,9 +61,9 @@ STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[
 // For numbers below 2^22: near 1.5·2^23 an fp32 number has no fraction bits, and the lowest bits of the sum
 // are the rounded number. Instructions for rounding and conversion run on the special function unit, at a
 // quarter of the speed of others or less.
-inline constexpr float beside_whole = 12582912.0f;
-STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + beside_whole) - beside_whole); }
-STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + beside_whole) << 23) + (126u << 23))); }
+inline constexpr float rounding_bias = 12582912.0f;
+STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + rounding_bias) - rounding_bias); }
+STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + rounding_bias) << 23) + (126u << 23))); }
 // 1 / x for numbers that are at least 1. Below 2^126 the code is a compiler's division without its special
 // cases. One integer comparison checks four numbers: positive floats are ordered like their bit patterns, and
 // NaNs come last. From every approximation within 1 ulp, the correction gives the nearest float, except if

@@ -109,12 +109,12 @@ def products(machine, random):
     for capability, a_turned, b_turned, (bm, bn, warps), kind in itertools.product(
             (90, 80), (False, True), (False, True), ((128, 128, 4), (128, 256, 8), (64, 128, 4), (64, 64, 4)), ("bf16", "fp16")):
         c = numpy.full((m, n), numpy.nan, numpy.float32)
-        said = machine.run(product, {"BM": bm, "BN": bn, "BK": 64, "A_TURNED": a_turned, "B_TURNED": b_turned}, capability, warps, 3,
+        printed = machine.run(product, {"BM": bm, "BN": bn, "BK": 64, "A_TURNED": a_turned, "B_TURNED": b_turned}, capability, warps, 3,
                            m // bm * (n // bn),
                            [("*" + kind, bits(a.T if a_turned else a, kind)), ("*" + kind, bits(b.T if b_turned else b, kind)), ("*fp32", c),
                             ("i32", m), ("i32", n), ("i32", k), ("i32", m if a_turned else k), ("i32", k if b_turned else n)])
         name = f"product {bm} x {bn}, {'turned' if a_turned else 'straight'} by {'turned' if b_turned else 'straight'}"
-        yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, said   # whole numbers: exact
+        yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, printed   # whole numbers: exact
 
 
 def attentions(machine, random):
@@ -125,15 +125,15 @@ def attentions(machine, random):
         o = numpy.full((length, d), numpy.nan, numpy.float32)
         shape = {"D": d, "BM": bm, "BN": bn}
         inputs = [("*" + kind, bits(x, kind)) for x in (q, k, v)]
-        said = machine.run(attention, shape, capability, warps, 2, length // bm, [*inputs, ("*fp32", o), ("fp32", scale)])
+        printed = machine.run(attention, shape, capability, warps, 2, length // bm, [*inputs, ("*fp32", o), ("fp32", scale)])
         allowed = 8e-3 if kind == "bf16" else 1e-3   # weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
-        yield capability, kind, f"attention {bm} x {bn}, heads of {d}", numpy.abs(o - weights / weights.sum(1, keepdims=True) @ v).max(), allowed, said
+        yield capability, kind, f"attention {bm} x {bn}, heads of {d}", numpy.abs(o - weights / weights.sum(1, keepdims=True) @ v).max(), allowed, printed
         scale_of_gradient = scale / 32   # exp2 stays below 2 ** 4
         weights = numpy.exp2(q @ k.T * scale_of_gradient)
         dv = numpy.full((length, d), numpy.nan, numpy.float32)
-        said = machine.run(value_gradient, shape, capability, warps, 1 if capability == 80 and d == 128 else 2, length // bn, [*inputs, ("*fp32", dv), ("i32", length), ("fp32", scale_of_gradient)])
+        printed = machine.run(value_gradient, shape, capability, warps, 1 if capability == 80 and d == 128 else 2, length // bn, [*inputs, ("*fp32", dv), ("i32", length), ("fp32", scale_of_gradient)])
         allowed *= numpy.abs(weights.T).sum(1).max() / 2
-        yield capability, kind, f"gradient of values {bm} x {bn}, heads of {d}", numpy.abs(dv - weights.T @ v).max(), allowed, said
+        yield capability, kind, f"gradient of values {bm} x {bn}, heads of {d}", numpy.abs(dv - weights.T @ v).max(), allowed, printed
 
 
 def main():
@@ -144,10 +144,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(options.ptx_run, folder)
         for cases in (products, attentions):
-            for capability, kind, name, error, allowed, said in cases(machine, numpy.random.default_rng(1)):
+            for capability, kind, name, error, allowed, printed in cases(machine, numpy.random.default_rng(1)):
                 right = bool(error <= allowed)
                 total, wrong = total + 1, wrong + (not right)
-                print(f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error {error:.2g} of {allowed:.2g}; {said}", flush=True)
+                print(f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error {error:.2g} of {allowed:.2g}; {printed}", flush=True)
     print(f"{total - wrong} of {total} right")
     return 1 if wrong else 0
 

@@ -62,7 +62,7 @@ void meet(Warp&, const Instruction&) {}
 // Lane l has elements (l / 4, 2·(l mod 4)) and the next one of each of the four matrices, or of the
 // transposed matrices. Row r of matrix m is at the address in lane 8·m + r.
 // element(register, lane, upper or lower half, the number in shared memory).
-template <bool turned, class Element>
+template <bool transposed, class Element>
 void for_matrices(Warp& w, const Instruction& i, const Place& address, const Element& element) {
   uint64_t rows[lanes];
   for (int l = 0; l < lanes; ++l) {
@@ -73,23 +73,23 @@ void for_matrices(Warp& w, const Instruction& i, const Place& address, const Ele
   for (int l = 0; l < lanes; ++l)
     for (int m = 0; m < 4; ++m)
       for (int upper = 0; upper < 2; ++upper) {
-        const int row = turned ? 2 * (l % 4) + upper : l / 4, column = turned ? l / 4 : 2 * (l % 4) + upper;
+        const int row = transposed ? 2 * (l % 4) + upper : l / 4, column = transposed ? l / 4 : 2 * (l % 4) + upper;
         element(static_cast<size_t>(m), l, upper, w.block->shared + rows[8 * m + row] + 2 * column);
       }
 }
-template <bool turned>
+template <bool transposed>
 void load_matrices(Warp& w, const Instruction& i) {
   Word words[4][lanes] = {};   // The addresses may be in one of the registers.
-  for_matrices<turned>(w, i, i.operand[4], [&](size_t m, int l, int upper, const char* at) {
+  for_matrices<transposed>(w, i, i.operand[4], [&](size_t m, int l, int upper, const char* at) {
     uint16_t half;
     std::memcpy(&half, at, sizeof half);
     words[m][l] |= static_cast<Word>(half) << 16 * upper;
   });
   for (size_t m = 0; m < 4; ++m) std::copy(words[m], words[m] + lanes, w.at<Word>(i.operand[m]));
 }
-template <bool turned>
+template <bool transposed>
 void store_matrices(Warp& w, const Instruction& i) {
-  for_matrices<turned>(w, i, i.operand[0], [&](size_t m, int l, int upper, char* at) {
+  for_matrices<transposed>(w, i, i.operand[0], [&](size_t m, int l, int upper, char* at) {
     const auto half = static_cast<uint16_t>(w.at<Word>(i.operand[m + 1])[l] >> 16 * upper);
     std::memcpy(at, &half, sizeof half);
     note_written(w, at, sizeof half);

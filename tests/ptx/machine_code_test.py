@@ -16,8 +16,8 @@ def fault_of_forward(kernel):
     of_scores = [i for i, what in enumerate(order) if what.endswith('0x1')]
     if len(of_scores) != 1:
         return f'{len(of_scores)} waits for scores alone, not one'
-    behind = order[of_scores[0] + 1:]
-    exponentials = next((i for i, what in enumerate(behind) if what != 'MUFU.EX2'), len(behind))
+    after = order[of_scores[0] + 1:]
+    exponentials = next((i for i, what in enumerate(after) if what != 'MUFU.EX2'), len(after))
     # For a block of 64 or 128 keys: a thread's scores, and before them the sums of two rows.
     return None if exponentials in (34, 66) else f'{exponentials} exponentials between the two waits, not 34 or 66'
 

@@ -269,8 +269,8 @@ TEST(PtxMachine, MatricesAreStoredAsTheyAreLoaded) {
                               "stmatrix.sync.aligned.m8n8.x4.") + stored + "shared.b16 [%r2], {%r4, %r4, %r4, %r4};\nbar.warp.sync -1;\n"
                   "ldmatrix.sync.aligned.m8n8.x4." + loaded + "shared.b16 {%r5, %r6, %r7, %r8}, [%r2];\nst.global.u32 [%rd1], %r8;\n");
   };
-  for (const char* turned : {"", "trans."}) {
-    const auto same = run_kernel(kernel_of(turned, turned), 32), other = run_kernel(kernel_of(turned, *turned ? "" : "trans."), 32);
+  for (const char* transposed : {"", "trans."}) {
+    const auto same = run_kernel(kernel_of(transposed, transposed), 32), other = run_kernel(kernel_of(transposed, *transposed ? "" : "trans."), 32);
     for (uint32_t l = 0; l < 32; ++l) {
       EXPECT_EQ(same[l], (2 * l + 1) << 16 | 2 * l);
       const uint32_t row = 2 * (l % 4), column = l / 4;   // Elements are numbered by rows of eight.

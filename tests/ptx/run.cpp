@@ -47,7 +47,7 @@ uint32_t guarded(const Warp& w, const Instruction& i, uint32_t mask) {
 
 // The lanes with the lowest program counter, including those that wait at the same place. `limit`: the
 // program counter of the next ones.
-uint32_t furthest_behind(const Warp& w, uint32_t& pc, uint32_t& limit) {
+uint32_t lanes_with_lowest_pc(const Warp& w, uint32_t& pc, uint32_t& limit) {
   pc = limit = UINT32_MAX;
   for (size_t l = 0; l < lanes; ++l)
     if (w.state[l] == Warp::ready) pc = std::min(pc, w.pc[l]);
@@ -71,7 +71,7 @@ bool have_met(const Warp& w, const Instruction& i, uint32_t mask) {
 // Until every lane has left or waits at a barrier.
 void advance(Warp& w, const Function& f) {
   for (uint32_t pc = 0, limit = 0;;) {
-    const uint32_t mask = furthest_behind(w, pc, limit);
+    const uint32_t mask = lanes_with_lowest_pc(w, pc, limit);
     if (mask == 0) {
       if (lanes_in(w, Warp::waiting) != 0) die("lanes wait for others that never come: " + f.code[w.pc[static_cast<size_t>(__builtin_ctz(lanes_in(w, Warp::waiting)))]].text);
       return;

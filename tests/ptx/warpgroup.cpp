@@ -51,8 +51,8 @@ template <int columns, bool is_bf16>
 void multiply(Warp& w, const Instruction& i) {
   constexpr size_t sums = columns / 2;
   const bool has_own_rows = i.operand.size() == sums + 9;
-  const size_t behind_a = sums + (has_own_rows ? 4 : 1);
-  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[behind_a].bytes != 8 || i.operand[sums].bytes != (has_own_rows ? 4 : 8))
+  const size_t after_a = sums + (has_own_rows ? 4 : 1);
+  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[after_a].bytes != 8 || i.operand[sums].bytes != (has_own_rows ? 4 : 8))
     die("operands: " + i.text);
   const auto of_all = [&](size_t operand) {
     const Place& place = i.operand[operand];
@@ -63,13 +63,13 @@ void multiply(Warp& w, const Instruction& i) {
       if (value(l) != value(0)) die("lanes disagree about a product: " + i.text);
     return value(0);
   };
-  if (of_all(behind_a + 2) != 1 || of_all(behind_a + 3) != 1) die("a product with another sign: " + i.text);
+  if (of_all(after_a + 2) != 1 || of_all(after_a + 3) != 1) die("a product with another sign: " + i.text);
   if (w.block->written.empty()) die("a product in code that is not for compute capability 9.0 alone");
   if (!w.products_begun) die("a product in a group that was not begun with a fence");
-  const bool added = of_all(behind_a + 1) != 0, last_turned = of_all(i.operand.size() - 1) != 0;
-  simt::AsyncProduct p{0, of_all(behind_a), columns, false, last_turned, is_bf16, added, has_own_rows};
-  if (!has_own_rows) p.a = of_all(sums), p.a_turned = of_all(i.operand.size() - 2) != 0;
-  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_turned), simt::wrong_with_matrix(p.b, p.b_turned)})
+  const bool added = of_all(after_a + 1) != 0, last_transposed = of_all(i.operand.size() - 1) != 0;
+  simt::AsyncProduct p{0, of_all(after_a), columns, false, last_transposed, is_bf16, added, has_own_rows};
+  if (!has_own_rows) p.a = of_all(sums), p.a_transposed = of_all(i.operand.size() - 2) != 0;
+  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_transposed), simt::wrong_with_matrix(p.b, p.b_transposed)})
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands, true);

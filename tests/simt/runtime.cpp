@@ -63,7 +63,7 @@ thread_local cudaError_t last = cudaSuccess;
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 CUstream_st* of(cudaStream_t s) { return s ? s : &null_stream; }
-cudaError_t said(cudaError_t e) {
+cudaError_t set_last(cudaError_t e) {
   if (e != cudaSuccess) last = e;
   return e;
 }
@@ -137,7 +137,7 @@ cudaError_t add(cudaStream_t s, Call call) {
     stream->latest = {stream->capture->nodes.size() - 1};
     return cudaSuccess;
   }
-  if (is_recording()) return said(cudaErrorStreamCaptureIsolation);
+  if (is_recording()) return set_last(cudaErrorStreamCaptureIsolation);
   stream->waiting.push_back(std::move(call));
   return cudaSuccess;
 }
@@ -181,11 +181,11 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
   std::lock_guard lock(one);
   need_context();
   if (stream && stream->context != current) {
-    said(cudaErrorInvalidResourceHandle);
+    set_last(cudaErrorInvalidResourceHandle);
     return;
   }
   if (faults.fail_launch > 0 && --faults.fail_launch == 0) {
-    said(cudaErrorLaunchOutOfResources);
+    set_last(cudaErrorLaunchOutOfResources);
     return;
   }
   single_launches += !of(stream)->capture;
@@ -229,12 +229,12 @@ cudaError_t cudaDriverGetVersion(int* version) { *version = faults.driver; retur
 cudaError_t cudaRuntimeGetVersion(int* version) { *version = CUDART_VERSION; return cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = faults.driver == 0 ? 0 : faults.devices;
-  if (faults.driver == 0) return said(cudaErrorInsufficientDriver);
-  return *count > 0 ? cudaSuccess : said(cudaErrorNoDevice);
+  if (faults.driver == 0) return set_last(cudaErrorInsufficientDriver);
+  return *count > 0 ? cudaSuccess : set_last(cudaErrorNoDevice);
 }
 static constexpr int multiprocessors = 4;
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
+  if (device < 0 || device >= faults.devices) return set_last(cudaErrorInvalidDevice);
   std::memset(p, 0, sizeof *p);
   std::strcpy(p->name, "Emulated GPU");
   p->totalGlobalMem = faults.memory_bytes;
@@ -244,21 +244,21 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
-  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
+  if (device < 0 || device >= faults.devices) return set_last(cudaErrorInvalidDevice);
   std::snprintf(id, static_cast<size_t>(length), "0000:%02x:00.0", 5 + device);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
+  if (device < 0 || device >= faults.devices) return set_last(cudaErrorInvalidDevice);
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = faults.capability / 10;
   else if (attribute == cudaDevAttrComputeCapabilityMinor) *value = faults.capability % 10;
   else if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = 227 * 1024;
   else if (attribute == cudaDevAttrMultiProcessorCount) *value = multiprocessors;
-  else return said(cudaErrorNotSupported);
+  else return set_last(cudaErrorNotSupported);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= std::min(faults.devices, most_devices)) return said(cudaErrorInvalidDevice);
+  if (device < 0 || device >= std::min(faults.devices, most_devices)) return set_last(cudaErrorInvalidDevice);
   std::lock_guard lock(one);
   choose(device);
   return cudaSuccess;
@@ -285,11 +285,11 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
   need_context();
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || (faults.fail_allocations > 0 && faults.fail_allocations-- > 0) || bytes > faults.memory_bytes - device_bytes - faults.context_bytes)
-    return said(cudaErrorMemoryAllocation);
+    return set_last(cudaErrorMemoryAllocation);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*p) return said(cudaErrorMemoryAllocation);
+  if (!*p) return set_last(cudaErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
   on_device[static_cast<char*>(*p)] = bytes;
   device_bytes += bytes;
@@ -299,10 +299,10 @@ cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   std::lock_guard lock(one);
   need_context();
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   for (CUstream_st* s : streams) drain(s);
   const auto it = on_device.find(static_cast<char*>(p));
-  if (it == on_device.end()) return said(cudaErrorInvalidValue);
+  if (it == on_device.end()) return set_last(cudaErrorInvalidValue);
   device_bytes -= it->second;
   on_device.erase(it);
   std::free(p);
@@ -311,9 +311,9 @@ cudaError_t cudaFree(void* p) {
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
   std::lock_guard lock(one);
   need_context();
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*p) return said(cudaErrorMemoryAllocation);
+  if (!*p) return set_last(cudaErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
   on_host[static_cast<char*>(*p)] = bytes;
   host_bytes += bytes;
@@ -324,7 +324,7 @@ cudaError_t cudaFreeHost(void* p) {
   std::lock_guard lock(one);
   need_context();
   const auto it = on_host.find(static_cast<char*>(p));
-  if (it == on_host.end()) return said(cudaErrorInvalidValue);
+  if (it == on_host.end()) return set_last(cudaErrorInvalidValue);
   host_bytes -= it->second;
   on_host.erase(it);
   std::free(p);
@@ -335,23 +335,23 @@ cudaError_t cudaFreeHost(void* p) {
 // stack may end its life.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   std::lock_guard lock(one);
-  if (faults.fail_copy > 0 && --faults.fail_copy == 0) return said(cudaErrorInvalidValue);
+  if (faults.fail_copy > 0 && --faults.fail_copy == 0) return set_last(cudaErrorInvalidValue);
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
-  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return said(cudaErrorInvalidValue);
-  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return said(cudaErrorInvalidValue);
-  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // Not a node of a graph.
+  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return set_last(cudaErrorInvalidValue);
+  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return set_last(cudaErrorInvalidValue);
+  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);   // Not a node of a graph.
   return add(stream, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   std::lock_guard lock(one);
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   const cudaError_t status = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
   if (status == cudaSuccess) finish();
   return status;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
-  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // Not a node of a graph.
+  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);   // Not a node of a graph.
   return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
@@ -372,15 +372,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   std::lock_guard lock(one);
-  if (of(s)->capture) return said(cudaErrorStreamCaptureUnsupported);
+  if (of(s)->capture) return set_last(cudaErrorStreamCaptureUnsupported);
   drain(of(s));
-  return said(broken);
+  return set_last(broken);
 }
 cudaError_t cudaDeviceSynchronize() {
   std::lock_guard lock(one);
-  if (capturing()) return said(cudaErrorStreamCaptureUnsupported);
+  if (capturing()) return set_last(cudaErrorStreamCaptureUnsupported);
   finish();
-  return said(broken);
+  return set_last(broken);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
@@ -417,30 +417,30 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned fla
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);
-  if (e->capture && e->capture->is_over) return said(cudaErrorCapturedEvent);
+  if (e->capture && e->capture->is_over) return set_last(cudaErrorCapturedEvent);
   if (e->capture) {
     of(s)->capture = e->capture;   // This stream takes part from now on.
     for (size_t n : e->latest) of(s)->latest.push_back(n);
     return cudaSuccess;
   }
-  if (of(s)->capture) return said(cudaErrorStreamCaptureIsolation);
+  if (of(s)->capture) return set_last(cudaErrorStreamCaptureIsolation);
   return add(s, [e, count = e->recorded] { reach(e, count); });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   std::lock_guard lock(one);
-  if (e->capture) return said(cudaErrorCapturedEvent);
+  if (e->capture) return set_last(cudaErrorCapturedEvent);
   reach(e, e->recorded);
-  return said(broken);
+  return set_last(broken);
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {
-  if (e->capture) return said(cudaErrorCapturedEvent);
+  if (e->capture) return set_last(cudaErrorCapturedEvent);
   return e->reached == e->recorded ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   for (const CUevent_st* e : {from, to}) {
-    if (e->capture) return said(cudaErrorCapturedEvent);
+    if (e->capture) return set_last(cudaErrorCapturedEvent);
     // Created without timing, or never recorded.
-    if (!e->takes_time || e->seconds == 0) return said(cudaErrorInvalidResourceHandle);
+    if (!e->takes_time || e->seconds == 0) return set_last(cudaErrorInvalidResourceHandle);
   }
   *milliseconds = static_cast<float>((to->seconds - from->seconds) * 1e3);
   return cudaSuccess;
@@ -448,13 +448,13 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   std::lock_guard lock(one);
-  if (!s || s->capture) return said(cudaErrorStreamCaptureUnsupported);
+  if (!s || s->capture) return set_last(cudaErrorStreamCaptureUnsupported);
   s->capture = std::make_shared<Capture>(Capture{{}, s, std::this_thread::get_id(), mode});
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
   std::lock_guard lock(one);
-  if (!s->capture || s->capture->origin != s) return said(cudaErrorStreamCaptureUnmatched);
+  if (!s->capture || s->capture->origin != s) return set_last(cudaErrorStreamCaptureUnmatched);
   const std::shared_ptr<Capture> capture = s->capture;
   const bool joined = is_joined(*capture);
   capture->is_over = true;
@@ -463,8 +463,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
     other->capture.reset();
     other->latest.clear();
   }
-  if (capture->is_spoilt) return said(cudaErrorStreamCaptureInvalidated);
-  if (!joined) return said(cudaErrorStreamCaptureUnjoined);
+  if (capture->is_spoilt) return set_last(cudaErrorStreamCaptureInvalidated);
+  if (!joined) return set_last(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;
 }

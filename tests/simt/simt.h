@@ -127,7 +127,7 @@ SIMT_UNSEEN inline void lines_of_matrices(uint32_t, void* const* in, void* const
   for (int l = 0; l < 32; ++l)
     for (int c = 0; c < 4; ++c) static_cast<uint32_t*>(out[l])[c] = static_cast<const uint32_t*>(in[4 * (l % 8) + c])[l / 8];
 }
-SIMT_UNSEEN inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
+SIMT_UNSEEN inline void load_matrices_transposed(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m)
       for (int e = 0; e < 2; ++e) {   // Element (row 2·(l % 4) + e, column l / 4).
@@ -211,10 +211,10 @@ inline void load_matrix4(uint32_t (&r)[4], const void* row) {
   simt::touch_row(row);
   simt::collective(0xffffffffu, simt::load_matrices, &rows, r);
 }
-inline void load_matrix4_turned(uint32_t (&r)[4], const void* row) {
+inline void load_matrix4_transposed(uint32_t (&r)[4], const void* row) {
   simt::MatrixRows rows{row};
   simt::touch_row(row);
-  simt::collective(0xffffffffu, simt::load_matrices_turned, &rows, r);
+  simt::collective(0xffffffffu, simt::load_matrices_transposed, &rows, r);
 }
 template <DType dtype>
 void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -238,13 +238,13 @@ void wait_products() { simt::wait_for_products(groups_left); }
 template <int count, int numbers>
 void products_are_done(float (&)[count][numbers]) {}
 inline void computed_by_now(void*, const float (&)[2]) {}
-template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
+template <DType dtype, bool a_transposed, bool b_transposed, bool added = true, int fragments>
 void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
-  simt::multiply_async({a, b, 8 * fragments, a_turned, b_turned, dtype == DType::bf16, added}, d[0]);
+  simt::multiply_async({a, b, 8 * fragments, a_transposed, b_transposed, dtype == DType::bf16, added}, d[0]);
 }
-template <DType dtype, bool b_turned, int fragments>
+template <DType dtype, bool b_transposed, int fragments>
 void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {
-  simt::multiply_async({0, b, 8 * fragments, false, b_turned, dtype == DType::bf16, true, true}, d[0], a);
+  simt::multiply_async({0, b, 8 * fragments, false, b_transposed, dtype == DType::bf16, true, true}, d[0], a);
 }
 inline int forgotten(int x) { return x; }
 template <DType dtype>

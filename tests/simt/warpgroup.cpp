@@ -46,7 +46,7 @@ SIMT_UNSEEN void read(const InFlight& f, WarpOperands& to) {
   for (int l = 0; f.product.has_own_rows && l < lanes; ++l) read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
 }
 
-// Between the stacks of lanes. Not checked by the sanitizer, and not by memcpy, which is the sanitizer's own.
+// Copies between the stacks of lanes, hidden from the sanitizer, which would see a memcpy.
 SIMT_UNSEEN void copy_sums(float* to, const float* from, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(to)[i] = from[i];
 }
@@ -69,8 +69,8 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   }
   if (!w.begun) die("a product in a group that was not begun with a fence");
   if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
-  if (const char* wrong = p.has_own_rows ? nullptr : wrong_with_matrix(p.a, p.a_turned)) die(wrong);
-  if (const char* wrong = wrong_with_matrix(p.b, p.b_turned)) die(wrong);
+  if (const char* wrong = p.has_own_rows ? nullptr : wrong_with_matrix(p.a, p.a_transposed)) die(wrong);
+  if (const char* wrong = wrong_with_matrix(p.b, p.b_transposed)) die(wrong);
   use_warpgroups();
   int place = 0;
   while (place < most_in_flight && w.product[place].running) ++place;
@@ -127,8 +127,8 @@ void touch([[maybe_unused]] const AsyncProduct& p) {
 #if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
   for (int k = 0; k < 16; ++k) {
-    if (lane < 16 && !p.has_own_rows) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
-    for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_turned, o, k), 2));
+    if (lane < 16 && !p.has_own_rows) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_transposed, 16 * warp + lane, k), 2));
+    for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_transposed, o, k), 2));
   }
 #endif
 }
@@ -150,20 +150,20 @@ SIMT_UNSEEN void commit(uint32_t, void* const*, void* const*) {
 
 }  // namespace
 
-const char* wrong_with_matrix(uint64_t d, bool turned) {
+const char* wrong_with_matrix(uint64_t d, bool transposed) {
   if (d >> 62 != 1) return "a matrix without swizzling by 128 bytes";
   if ((d >> 49 & 7) != 0) return "a matrix with an offset of its base";
-  if (start_of(d) % 1024 >= (turned ? 16u : 128u)) return "a matrix that does not begin with its atom";
-  if (stride_of(d) % 1024 != 0 || (turned && leading_of(d) % 1024 != 0)) return "a matrix whose atoms are not aligned";
+  if (start_of(d) % 1024 >= (transposed ? 16u : 128u)) return "a matrix that does not begin with its atom";
+  if (stride_of(d) % 1024 != 0 || (transposed && leading_of(d) % 1024 != 0)) return "a matrix whose atoms are not aligned";
   return nullptr;
 }
 
 // Byte of element (o, k). The canonical layouts without swizzling, for 8 elements in 16 bytes, are ((8, m),
 // (8, 2k)):((64, SBO), (1, 8)) along k and ((8, 8, m), (8, k)):((1, 8, LBO), (64, SBO)) transposed. Then bits
 // 7 to 9 of the address are XORed into bits 4 to 6.
-uint32_t byte_of_element(uint64_t d, bool turned, int output, int k) {
+uint32_t byte_of_element(uint64_t d, bool transposed, int output, int k) {
   const auto o = static_cast<uint32_t>(output), depth = static_cast<uint32_t>(k);
-  const uint32_t at = start_of(d) + (turned ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 + depth / 8 * stride_of(d)
+  const uint32_t at = start_of(d) + (transposed ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 + depth / 8 * stride_of(d)
                                             : o % 8 * 128 + o / 8 * stride_of(d) + depth * 2);
   return at ^ (at >> 7 & 7) << 4;
 }

@@ -5,7 +5,7 @@
 
 namespace stw::kernels::STW_ISA {
 
-static constexpr int64_t few_rows = 4, streamed_depth = 8, turned_depth = 1024;
+static constexpr int64_t few_rows = 4, streamed_depth = 8, transposed_depth = 1024;
 
 // Columns of c, and the chains that are added to them: `sums`, with rows sums_stride apart.
 struct Streamed { float* c; int64_t ldc; float* sums; int64_t sums_stride; };
@@ -66,7 +66,7 @@ static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
 // once, transposed in registers and used at once; memory is the limit. Computes `depth` terms of k from k0
 // on, in whole chains.
 template <DType dtype, int rows>
-static void turned_product(int64_t n, int64_t k0, int64_t depth, const float (*x)[turned_depth], const void* from, int64_t stride,
+static void transposed_product(int64_t n, int64_t k0, int64_t depth, const float (*x)[transposed_depth], const void* from, int64_t stride,
                            float* c, int64_t ldc, bool zero_start, const Chains& chains) {
   for (int64_t j = 0; j < n; j += 16) {
     const int64_t columns = min(16, n - j);
@@ -98,26 +98,26 @@ static void turned_product(int64_t n, int64_t k0, int64_t depth, const float (*x
 }
 
 template <DType dtype>
-static void turned_rows(int64_t m, int64_t n, int64_t k0, int64_t depth, const float (*x)[turned_depth], const void* from,
+static void transposed_rows(int64_t m, int64_t n, int64_t k0, int64_t depth, const float (*x)[transposed_depth], const void* from,
                         int64_t stride, float* c, int64_t ldc, bool zero_start, const Chains& chains) {
   switch (m) {
-    case 1: return turned_product<dtype, 1>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
-    case 2: return turned_product<dtype, 2>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
-    case 3: return turned_product<dtype, 3>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
-    default: return turned_product<dtype, 4>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
+    case 1: return transposed_product<dtype, 1>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
+    case 2: return transposed_product<dtype, 2>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
+    case 3: return transposed_product<dtype, 3>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
+    default: return transposed_product<dtype, 4>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
   }
 }
 
-static void turned_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains) {
-  float x[few_rows][turned_depth];
+static void transposed_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains) {
+  float x[few_rows][transposed_depth];
   for (int64_t k0 = 0, end; k0 < k; k0 = end) {
     end = chain_end(chains, k0, k);
-    for (int64_t next = end; next < k && (next = chain_end(chains, next, k)) - k0 <= turned_depth;) end = next;
+    for (int64_t next = end; next < k && (next = chain_end(chains, next, k)) - k0 <= transposed_depth;) end = next;
     const int64_t depth = end - k0;
     for (int64_t r = 0; r < m; ++r)
       for (int64_t i = 0; i < depth; ++i) x[r][i] = load1(element(a, r, k0 + i), a.dtype, 0);
     with_dtype(b.dtype, [&](auto stored) {
-      turned_rows<stored.dtype>(m, n, k0, depth, x, element(b, k0, 0), b.column_stride, c, ldc, k0 == 0 && !accumulate, chains);
+      transposed_rows<stored.dtype>(m, n, k0, depth, x, element(b, k0, 0), b.column_stride, c, ldc, k0 == 0 && !accumulate, chains);
     });
   }
 }
@@ -128,7 +128,7 @@ static void few_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
   if (b.column_stride == 1)
     with_dtype(b.dtype, [&](auto stored) { streamed_product<stored.dtype>(m, n, k, a, b, c, ldc, accumulate, chains, workspace); });
   else
-    turned_rows_product(m, n, k, a, b, c, ldc, accumulate, chains);
+    transposed_rows_product(m, n, k, a, b, c, ldc, accumulate, chains);
 }
 
 }  // namespace stw::kernels::STW_ISA

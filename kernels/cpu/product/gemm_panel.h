@@ -33,7 +33,7 @@ STW_INLINE __m512 high_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b
 #endif
 // Transposes 4×4 floats: four registers, in each 128 bits of them.
 template <int count, class Register>
-STW_INLINE void turn_fours(Register* r) {
+STW_INLINE void transpose_fours(Register* r) {
 #pragma GCC unroll 4
   for (int i = 0; i < count; i += 4) {
     const Register low = low_ones(r[i], r[i + 1]), high = high_ones(r[i], r[i + 1]);
@@ -50,7 +50,7 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
   __m256 r[8];   // All loops are unrolled, so that r is in registers.
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
-  turn_fours<8>(r);
+  transpose_fours<8>(r);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     store_first<count>(to + i * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
@@ -64,7 +64,7 @@ STW_INLINE void transpose_square(const void* from, const int64_t* lane_at, int64
   __m512 r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = load16(from, dtype, lane_at[i] + k).v;
-  turn_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
+  transpose_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
 #pragma GCC unroll 4
   for (int s = 0; s < 4; ++s) {
     const __m512 even_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0x88);

@@ -125,18 +125,18 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   if (row < rows) store_output_row(outputs + r * stride, args.scale, args.head_dim, args.dqkv, h.queries.at + row * h.queries.stride);
 }
 
-// Shared memory: slices, scores and dscores (key_block, turned_score_stride), ranges (tile_rows), seen
+// Shared memory: slices, scores and dscores (key_block, transposed_score_stride), ranges (tile_rows), seen
 // (key_block), outputs of keys and of values. The columns are 64 queries.
 inline size_t key_gradient_shared_bytes(int head_dim) {
-  return static_cast<size_t>(slices_floats + 2 * key_block * turned_score_stride + 2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) * 4;
+  return static_cast<size_t>(slices_floats + 2 * key_block * transposed_score_stride + 2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) * 4;
 }
 
 static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_kernel(AttentionArgs args, float* dots) {
   STW_DYNAMIC_SHARED(float, memory);
   float* slices = memory;
   float* scores = slices + slices_floats;
-  float* dscores = scores + key_block * turned_score_stride;
-  Range* ranges = reinterpret_cast<Range*>(dscores + key_block * turned_score_stride);
+  float* dscores = scores + key_block * transposed_score_stride;
+  Range* ranges = reinterpret_cast<Range*>(dscores + key_block * transposed_score_stride);
   // Range of keys that each query sees, counted from the tile's first key.
   Range* seen_keys = ranges + tile_rows;
   float* dkeys = reinterpret_cast<float*>(seen_keys + key_block);
@@ -155,8 +155,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
       if (first_key(h.rule, query) >= key + keys) break;   // Later rows see none of the keys.
       const int queries = static_cast<int>(min(static_cast<int64_t>(key_block), rows - query));
       const SomeRows query_rows = {h.queries, query, queries, args.scale}, dout_rows = {h.douts, query, queries, 1.0f};
-      store_scores_turned(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);
-      store_scores_turned(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices), dscores);
+      store_scores_transposed(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);
+      store_scores_transposed(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices), dscores);
       for (int i = static_cast<int>(threadIdx.x); i < queries; i += tile_threads)
         seen_keys[i] = {static_cast<int>(first_key(h.rule, query + i) - key), static_cast<int>(end_key(h.rule, query + i) - key)};
       __syncthreads();
@@ -170,8 +170,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
       }
       for (int task = static_cast<int>(threadIdx.x) / quad; task < queries * (tile_rows / 16); task += tile_threads / quad) {
         const int q = task / (tile_rows / 16), k = task % (tile_rows / 16) * 16;
-        float* at = scores + q * turned_score_stride + k;
-        float* dat = dscores + q * turned_score_stride + k;
+        float* at = scores + q * transposed_score_stride + k;
+        float* dat = dscores + q * transposed_score_stride + k;
         F16 s = load(at), d = load(dat);
         const auto seen = [&](int lane) { return k + lane < keys && k + lane >= seen_keys[q].begin && k + lane < seen_keys[q].end; };
         differentiate(args, h, dropout, query + q, key + k, h.lse[query + q], h.dots[query + q], seen, &s, &d);

@@ -20,7 +20,7 @@ namespace stw::kernels::cuda {
 
 inline constexpr int tile_threads = 128, tile_rows = 32, key_block = 64, tile_slice = 32;
 inline constexpr int score_stride = key_block + 16;       // Two adjacent rows cover all banks.
-inline constexpr int turned_score_stride = tile_rows + 4;
+inline constexpr int transposed_score_stride = tile_rows + 4;
 inline constexpr int row_slice_floats = tile_slice * (tile_rows + 4), column_slice_floats = tile_slice * (key_block + 4);
 inline constexpr int slices_floats = row_slice_floats + column_slice_floats;
 inline constexpr int output_columns = 64;                 // Of outputs that are computed at a time.
@@ -50,7 +50,7 @@ STW_DEVICE int clamp_to(int64_t x, int highest) { return x < 0 ? 0 : x > highest
 // Elements [d, d + tile_slice) of `rows` rows, one by one: element (row, d + e) goes to to[e·(rows + 4) +
 // row].
 template <int rows>
-STW_DEVICE void load_slice_turned(const SomeRows& from, int head_dim, int d, float* to) {
+STW_DEVICE void load_slice_transposed(const SomeRows& from, int head_dim, int d, float* to) {
   constexpr int tasks = rows * (tile_slice / 16), quads = tile_threads / quad;
   for (int task = static_cast<int>(threadIdx.x) / quad; task < tasks; task += quads) {
     const int row = task % rows, element = task / rows * 16;
@@ -89,8 +89,8 @@ STW_DEVICE Micro multiply_rows(const SomeRows& rows, const SomeRows& columns, in
   float* column_slice = slices + row_slice_floats;
   for (int d = 0; d < head_dim; d += tile_slice) {
     __syncthreads();
-    load_slice_turned<tile_rows>(rows, head_dim, d, row_slice);
-    load_slice_turned<key_block>(columns, head_dim, d, column_slice);
+    load_slice_transposed<tile_rows>(rows, head_dim, d, row_slice);
+    load_slice_transposed<key_block>(columns, head_dim, d, column_slice);
     __syncthreads();
     const int depth = head_dim - d < tile_slice ? head_dim - d : tile_slice;
     for (int e = 0; e < depth; ++e)
@@ -102,16 +102,16 @@ STW_DEVICE void store_scores(const Micro& s, float* scores) {   // (tile_rows, s
   STW_UNROLL for (int i = 0; i < 4; ++i)
     store_vector(scores + (micro_row() + i) * score_stride + micro_column(), float4{s.f[i][0], s.f[i][1], s.f[i][2], s.f[i][3]});
 }
-// (key_block, turned_score_stride): each row becomes a column.
-STW_DEVICE void store_scores_turned(const Micro& s, float* scores) {
+// (key_block, transposed_score_stride): each row becomes a column.
+STW_DEVICE void store_scores_transposed(const Micro& s, float* scores) {
   STW_UNROLL for (int j = 0; j < 4; ++j)
-    store_vector(scores + (micro_column() + j) * turned_score_stride + micro_row(), float4{s.f[0][j], s.f[1][j], s.f[2][j], s.f[3][j]});
+    store_vector(scores + (micro_column() + j) * transposed_score_stride + micro_row(), float4{s.f[0][j], s.f[1][j], s.f[2][j], s.f[3][j]});
 }
 
 // outputs (tile_rows, round_up(head_dim, 64)) = outputs·rescale + weights · columns. Row r multiplies only
 // the columns in its range, because the others may hold NaN. `rescale`: (tile_rows) or null; a factor of 1 is
 // skipped. `all`: every range is [0, key_block). Called by all threads of the block.
-template <bool turned>
+template <bool transposed>
 STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool all, const float* rescale, const SomeRows& columns, int head_dim,
                                  float* slices, float* outputs) {
   const int stride = static_cast<int>(round_up(head_dim, output_columns));
@@ -137,8 +137,8 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
       for (int c = 0; c < tile_slice; c += 4) {
         float w[4][4];   // (column, row)
         STW_UNROLL for (int i = 0; i < 4; ++i) {
-          if constexpr (turned) {
-            const float4 x = load_four(weights + (half + c + i) * turned_score_stride + micro_row());
+          if constexpr (transposed) {
+            const float4 x = load_four(weights + (half + c + i) * transposed_score_stride + micro_row());
             w[i][0] = x.x, w[i][1] = x.y, w[i][2] = x.z, w[i][3] = x.w;
           } else {
             const float4 x = load_four(weights + (micro_row() + i) * score_stride + half + c);

@@ -119,7 +119,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
         as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
         STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
           uint32_t b[4];
-          load_right_turned<depth>(b, values, 16 * k, 16 * n);
+          load_right_transposed<depth>(b, values, 16 * k, 16 * n);
           multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
         }
       }

@@ -105,9 +105,9 @@ STW_DEVICE void load_right(uint32_t (&b)[4], const uint16_t* tile, int row, int 
 // Two right operands whose depth runs along the tile's rows: b[0], b[1] hold its first eight columns, b[2],
 // b[3] the others.
 template <int depth>
-STW_DEVICE void load_right_turned(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
+STW_DEVICE void load_right_transposed(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4_turned(b, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
+  load_matrix4_transposed(b, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
 }
 // d[0], d[1] (16 × 8 each) += a · the two right operands.
 template <DType dtype>
@@ -149,7 +149,7 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
       Philox4 words;
       STW_UNROLL for (int n = 0; n < 4; ++n)
         words.w[n] = pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
-      words = turned_in_quad(words);
+      words = transposed_in_quad(words);
       const int r = row + accumulator_row(2 * half), column = 8 * (four + lane_of_warp() % 4);
       if (r >= begin && r < end && column < head_dim)
         store_global16(to + r * stride + column, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
@@ -164,9 +164,9 @@ STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int row
   const int thread = static_cast<int>(threadIdx.x), row = thread % others;
   if (thread < 2 * others) copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
 }
-// rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes, like
-// an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands are
-// 16 columns of both, as in load_left.
+// rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes,
+// like an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands
+// are 16 columns of both, as in load_left.
 struct RowDots { float lanes[2][4]; };
 template <DType dtype>
 STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {

@@ -2,8 +2,9 @@
 // source. A block keeps 64 rows, 16 a warp, and meets 32 other rows at a time; the next ones arrive while
 // these are processed.
 //
-//   of queries: rows are queries, others their keys:        S = Q·Kᵀ  dP = dout·Vᵀ  dQ += dS·K
-//   of keys:    rows are keys, others the group's queries:  Sᵀ = K·Qᵀ dPᵀ = V·doutᵀ  dV += Pᵀ·dout dK += dSᵀ·Q
+//   of queries: rows are queries, others their keys:       S = Q·Kᵀ   dP = dout·Vᵀ   dQ += dS·K
+//   of keys:    rows are keys, others the group's queries: Sᵀ = K·Qᵀ  dPᵀ = V·doutᵀ  dV += Pᵀ·dout
+//                                                                                    dK += dSᵀ·Q
 //
 // In both, scores and their gradients stay in the registers of the warp that owns the rows. The accumulators
 // of one product are the left operand of the next one, with P and dS rounded to 16 bits. Sums are fp32 and
@@ -183,10 +184,10 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
         as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
         if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
         STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
-          load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
+          load_right_transposed<depth>(b, other_s, 16 * k, 16 * n);
           multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
           if constexpr (of_keys) {
-            load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
+            load_right_transposed<depth>(b, other_d, 16 * k, 16 * n);
             multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
           }
         }

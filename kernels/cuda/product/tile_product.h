@@ -233,7 +233,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
           // No place is kept from one block to the next: totals leave few registers.
           const int t = forgotten(thread);
           const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
-          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column));
+          const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
           STW_UNROLL
           for (int j = 0; j < 4; ++j) {
             float* const x = &total[i][four + j][2 * half];

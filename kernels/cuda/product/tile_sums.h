@@ -300,8 +300,8 @@ STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragme
         STW_UNROLL
         for (int four = 0; four < T::fragments_n; four += 4) {
           const uint32_t* const w = words[i][half] + four;
-          const Philox4 turned = turned_in_quad({{w[0], w[1], w[2], w[3]}});
-          store_global16(static_cast<uint16_t*>(to) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{turned.w[0], turned.w[1], turned.w[2], turned.w[3]});
+          const Philox4 transposed = transposed_in_quad({{w[0], w[1], w[2], w[3]}});
+          store_global16(static_cast<uint16_t*>(to) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{transposed.w[0], transposed.w[1], transposed.w[2], transposed.w[3]});
         }
       }
   };

@@ -28,11 +28,11 @@ static constexpr uint32_t atom_bytes = atom_lines * atom_line * sizeof(uint16_t)
 
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpgroupMultiply {
-  static constexpr bool asynchronous = true, a_turned = a_along == Contiguous::output, b_turned = b_along == Contiguous::output;
+  static constexpr bool asynchronous = true, a_transposed = a_along == Contiguous::output, b_transposed = b_along == Contiguous::output;
   // For 64 rows or columns, all four steps are contiguous, whichever way lines run.
   static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
-  static constexpr uint32_t a_step = (a_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
-  static constexpr uint32_t b_step = (b_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  static constexpr uint32_t a_step = (a_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  static constexpr uint32_t b_step = (b_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
   uint32_t first_row_bytes;
   explicit __device__ WarpgroupMultiply(int thread) : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
 
@@ -58,7 +58,7 @@ struct WarpgroupMultiply {
   template <bool added>
   __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, uint32_t step) const {
     const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes), columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
-    multiply_add_async<dtype, a_turned, b_turned, added>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
+    multiply_add_async<dtype, a_transposed, b_transposed, added>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
   }
 };
 

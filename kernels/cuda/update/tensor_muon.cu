@@ -63,10 +63,10 @@ STW_DEVICE F16 load_x(const SplitX& x, int64_t at, int64_t n) {
 
 // Zeros the padding after the columns of a row.
 static __global__ void __launch_bounds__(block_threads)
-clear_behind_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int64_t columns, int64_t stride) {
+clear_padding_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int64_t columns, int64_t stride) {
   if (state->skip != 0) return;
-  const int64_t behind = stride - columns, threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = thread_of_grid(); i < rows * behind; i += threads) matrix[i / behind * stride + columns + i % behind] = 0;
+  const int64_t padding = stride - columns, threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = thread_of_grid(); i < rows * padding; i += threads) matrix[i / padding * stride + columns + i % padding] = 0;
 }
 
 // ---- endings of products; pairs of columns begin at even columns, and the second column may be padding
@@ -134,12 +134,12 @@ void tensor_muon(const Launch& l, const UpdateArgs& args) {
   const int64_t rows = layout.rows, columns = layout.columns, shorter = layout.shorter, longer = layout.longer;
   const int64_t stride = layout.stride, square_stride = layout.square_stride;
 
-  const auto clear_behind = [&](uint16_t* matrix, int64_t height, int64_t width, int64_t line) {
+  const auto clear_padding = [&](uint16_t* matrix, int64_t height, int64_t width, int64_t line) {
     if (line > width)
-      launch(l, clear_behind_kernel, blocks_for(height * (line - width), block_threads), block_threads, 0, args.state, matrix, height, width, line);
+      launch(l, clear_padding_kernel, blocks_for(height * (line - width), block_threads), block_threads, 0, args.state, matrix, height, width, line);
   };
-  for (uint16_t* matrix : {x, next}) clear_behind(matrix, rows, columns, stride);
-  for (uint16_t* matrix : {gram, polynomial}) clear_behind(matrix, shorter, shorter, square_stride);
+  for (uint16_t* matrix : {x, next}) clear_padding(matrix, rows, columns, stride);
+  for (uint16_t* matrix : {gram, polynomial}) clear_padding(matrix, shorter, shorter, square_stride);
   mix_momentum(l, args, layout, SplitX{x, remainder, columns, stride}, sums, scale);
 
   constexpr auto depth = Contiguous::depth, output = Contiguous::output;

@@ -269,14 +269,14 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
       for (const std::vector<int64_t>& features : {std::vector<int64_t>{61}, std::vector<int64_t>{130}, std::vector<int64_t>{20, 9}}) {
         Problem p(random, {2, 37, 40, features}, {dtype, dtype, dtype, dtype}, transposed, true, true);
         const int64_t stride = (p.outputs + 15) / 16 * 16, padded = (p.outputs + 7) / 8 * 8;
-        const auto behind = [&](int64_t column) { return column < padded ? 0.0f : NAN; };
+        const auto gap = [&](int64_t column) { return column < padded ? 0.0f : NAN; };
         for (const NamedTable& t : tables()) {
           SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
           const Buffer y = p.forward(*t.table, 2), dx = p.input_gradient(*t.table, 2, Problem::Addend::other);
           const Problem::Gradients gradients = p.parameter_gradients(*t.table, 2);
           Problem apart = p;
           apart.y_stride = stride;
-          apart.dy = spread(p.dy, p.outputs, stride, behind);
+          apart.dy = spread(p.dy, p.outputs, stride, gap);
           Buffer y_apart(dtype, p.rows * stride);
           for (int64_t i = 0; i < y_apart.count(); ++i) y_apart.set(i, 7);
           const LinearArgs a = apart.args(apart.x.matrix(), y_apart.matrix());

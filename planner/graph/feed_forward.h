@@ -10,8 +10,8 @@
 namespace stw {
 
 inline constexpr int64_t frozen_tile_unit = 64;
-// The unit of a tile's rows. If the part trains a matrix or a bias it is kernels::chain_terms, so that no tile cuts a
-// chain of its gradient.
+// The unit of a tile's rows. If the part trains a matrix or a bias it is kernels::chain_terms, so that no
+// tile cuts a chain of its gradient.
 int64_t tile_unit(const Graph& graph, const FeedForward& part);
 
 // The rows that an instruction works on: a tile, or a chunk of the loss.

@@ -105,8 +105,8 @@ inline bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin()
 // Attention over whole samples, forward or backward.
 inline bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_gradient; }
 
-// Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of kernels::chain_terms
-// terms.
+// Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of
+// kernels::chain_terms terms.
 inline bool is_sum_of_chains(const Op& op) {
   const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;
   return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });

@@ -20,8 +20,8 @@ void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function
 struct ValuePieces {
   enum class Cut : uint8_t { none, features, inputs };
   Cut cut = Cut::none;
-  // Width of a piece: a multiple of 16, or of kernels::chain_terms if an input gradient sums over features. The last
-  // piece of a matrix may be narrower.
+  // Width of a piece: a multiple of 16, or of kernels::chain_terms if an input gradient sums over features.
+  // The last piece of a matrix may be narrower.
   int64_t width = 0;
   int64_t count = 1;    // pieces of all matrices
 };

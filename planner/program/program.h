@@ -109,8 +109,9 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-// The unit of a loss chunk's rows. If the head trains a matrix it is kernels::chain_terms, so that no chunk cuts a
-// chain of the matrix's gradient. Otherwise it is `frozen_chunk_unit`, because no sum over rows is cut.
+// The unit of a loss chunk's rows. If the head trains a matrix it is kernels::chain_terms, so that no chunk
+// cuts a chain of the matrix's gradient. Otherwise it is `frozen_chunk_unit`, because no sum over rows is
+// cut.
 int64_t chunk_unit(const Graph& graph);
 inline constexpr int64_t frozen_chunk_unit = 16;
 // The most rows of a loss chunk: a multiple of the unit, or all rows.

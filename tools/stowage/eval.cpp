@@ -253,8 +253,8 @@ void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
   CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on a file, and of a classifier, a masked language model or a preference its accuracy.");
   command.footer(
-      "Of the file that the model's run was trained on, it goes over the part that the run held out; of any other file, such as\n"
-      "the run's --eval-data, over all: every example once; of a text or tokens every token once, in windows of --seq end to end.\n"
+      "Of the file that the model's run was trained on, it goes over the part that the run held out. Of any other file, such as\n"
+      "the run's evaluation file, it goes over all: every example once; of a text or tokens every token once, in windows of --seq.\n"
       "The line says which of the two it was. For a folder that `stowage train` wrote, --batch, --seq and --eval-batches default\n"
       "to those of the run, and it computes in the run's precision: what the run held out has the loss of its last evaluation.");
   add_model_flags(command, self->model);

@@ -1,8 +1,8 @@
 // Errors are values. A `Result<T>` holds a T or an Error; `Status` is a Result without a value.
 //
-// Codes have the numbers of the C API's codes (include/stowage.h). The planner does not include that header:
-// it is the surface of the whole library and lies above the planner. src/api/library.cpp does not compile if
-// a number differs.
+// Codes have the numbers of the C API's codes (include/stowage.h). They are repeated here because the planner
+// builds without the C API and does not include its header. src/api/library.cpp does not compile if a number
+// differs.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -131,11 +131,21 @@ def nested_json(folder, size):
 def evaluated(folder, name, text, *more, **config):
     (folder / name).write_text(text)
     (folder / "config.json").write_text(json.dumps(GPT2 | config))
-    return ["eval", "--model", str(folder / "config.json"), "--data", str(folder / name), "--seq", "16", "--batch", "1", "--eval-batches", "1", "--threads", "1", *more]
+    return ["eval", "--model", str(folder / "config.json"), "--data", str(folder / name), "--seq", "16", "--batch", "1", "--threads", "1", "--from-scratch",
+            *(["--eval-batches", "1"] if "--all" not in more else []), *more]
 
 
 def conversation(folder, messages):
     return evaluated(folder, "data.jsonl", '{"messages": [' + messages + "]}\n", "--chat-template", str(folder / "t.jinja"), "--all", "--document-end", "0")
+
+
+def long_conversation(folder, size):
+    """Of short messages, all of them in one sample."""
+    (folder / "t.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
+    (folder / "data.jsonl").write_text('{"messages": [' + repeated('{"role":"user","content":"q"},{"role":"assistant","content":"a"}', size) + "]}\n")
+    (folder / "config.json").write_text(json.dumps(GPT2 | {"n_positions": 4 * size, "eos_token_id": 0}))
+    return ["train", "--model", str(folder / "config.json"), "--from-scratch", "--data", str(folder / "data.jsonl"), "--chat-template", str(folder / "t.jinja"), "--seq", str(2 * size),
+            "--batch", "1", "--steps", "1", "--vram", "1TiB", "--eval-batches", "0", "--show-examples", "1", "--out", str(folder / "out")]
 
 
 def examples(folder, size):
@@ -150,12 +160,24 @@ def words(folder, size):
     return evaluated(folder, "data.conll", repeated("a O", size, "\n") + "\n", **TAGGED)
 
 
+def buffers(folder, size):
+    """One after the other: what is left of the time is that of reading and writing."""
+    (folder / "buffers.csv").write_text("id,lower,upper,size\n" + "".join(f"{i},{i},{i + 1},8\n" for i in range(size // 20)))
+    return ["pack", str(folder / "buffers.csv"), "--node-limit", "1000", "--out", str(folder / "packed.csv")]
+
+
+def live_buffers(folder, size):
+    """All at once."""
+    (folder / "buffers.csv").write_text("id,lower,upper,size\n" + "".join(f"{i},0,1,{i % 97 + 1}\n" for i in range(size // 11)))
+    return ["pack", str(folder / "buffers.csv"), "--node-limit", "1000", "--out", str(folder / "packed.csv")]
+
+
 CASES = [("config.json: an array of numbers", config_numbers), ("config.json: members", config_members), ("header of .safetensors: empty tensors", model_weights),
          ("model.safetensors.index.json", model_index), ("header of a checkpoint", checkpoint), ("plan", plan), ("profile", profile), ("settings.json", settings),
          ("tokenizer.json: vocabulary", vocabulary), ("tokenizer.json: added tokens, and 100 kB of text", added_tokens), ("text, tokenized", text),
          ("text against an added token of 10 kB", text_of_added_tokens), ("text against a pattern that backtracks", text_of_a_pattern),
-         ("chat template: many expressions", template), ("conversation of nested values, tojson in a loop", nested_json), ("examples (.jsonl)", examples),
-         ("texts with labels (.csv)", table), ("words with tags (.conll)", words)]
+         ("chat template: many expressions", template), ("conversation of nested values, tojson in a loop", nested_json), ("conversation of short messages", long_conversation), ("examples (.jsonl)", examples),
+         ("texts with labels (.csv)", table), ("words with tags (.conll)", words), ("buffers one after the other (pack)", buffers), ("buffers that live at once (pack)", live_buffers)]
 
 
 def run(make, size):

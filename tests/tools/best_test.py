@@ -205,6 +205,21 @@ class BestTest(CommandTest):
         self.assertEqual(list(scalars), [("eval/loss", 6)][:len(scalars)])   # the evaluation at the first end, if the run did not keep it
         self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("no"), "--tensorboard", self.path("text.txt"), says=["--tensorboard", "cannot create the folder"])
 
+    def test_tensorboard_reads_the_events(self):
+        try:
+            from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        except ImportError:
+            self.skipTest("there is no Python package tensorboard")
+        self.train("run", "--steps", 6, "--eval-every", 4, "--tensorboard", self.path("events"))
+        self.run_command("train", "--resume", self.path("run"), "--steps", 8)
+        read = EventAccumulator(self.path("events"), size_guidance={"scalars": 0})
+        read.Reload()
+        single = lambda number: struct.unpack("<f", struct.pack("<f", number))[0]
+        for name, tag in (("loss", "train/loss"), ("lr", "train/lr"), ("grad_norm", "train/grad_norm")):
+            self.assertEqual([(event.step, event.value) for event in read.Scalars(tag)], [(line["step"], single(line[name])) for line in self.metrics("run") if name in line])
+        self.assertLessEqual({(line["step"], single(line["eval_loss"])) for line in self.metrics("run") if "eval_loss" in line},
+                             {(event.step, event.value) for event in read.Scalars("eval/loss")})
+
     def test_a_model_card_tells_of_the_run(self):
         self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 10)
         card = self.read("run", "README.md")

@@ -96,6 +96,35 @@ class ChatTemplateTest(CommandTest):
     CALLS = ("{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}"
              "{% for c in m.tool_calls or [] %}[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}")
 
+    def conversation(self, count):
+        texts = ["a", " spaced ", "a", "two\nlines", "ä", "with an end\n", "\tx" * 9]
+        return [assistant(texts[i // 2 % 7]) if i % 2 else user(f"q{i % 5}") for i in range(count)]
+
+    def test_long_conversations(self):
+        """Most messages of a long conversation are not looked for by rendering what comes before them; the last one always is."""
+        compared, counts = 0, (18, 20, 36, 50, 64)
+        for template in {case["template"]: 0 for case in GOLDENS["cases"]}:
+            messages = self.conversation(78)
+            whole, *begins = self.rendered(template, [{"messages": messages}, *({"messages": messages[:count]} for count in counts)], GOLDENS["tokens"])
+            if "error" in whole:
+                continue
+            self.assertTrue(whole["said"])
+            for count, begin in zip(counts, begins, strict=True):
+                if "error" not in begin and whole["text"].startswith(begin["text"]) and len(whole["said"]) == 39:
+                    self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
+                    compared += 1
+        self.assertGreater(compared, 15)
+        # A template that writes one message in its own way is looked at there.
+        odd = TURNS.replace("{{ m.content }}", "{% if loop.index == 50 %}-{% endif %}{{ m.content }}{% if loop.index == 52 %}-{% endif %}")
+        said = self.said(odd, *self.conversation(78))
+        self.assertEqual((said[24][0], said[25][-4:-3], said[26][0]), ("-", "-", self.conversation(78)[53]["content"][0]))
+
+    def test_work_of_long_conversations_is_linear(self):
+        for template in (TURNS, self.template("turns"), self.template("headers")):
+            short, long = self.rendered(template, [{"messages": self.conversation(count)} for count in (200, 800)], GOLDENS["tokens"])
+            self.assertEqual(len(long["said"]), 400)
+            self.assertLess(long["work"], 6 * short["work"])
+
     def test_calls_of_tools_are_said_too(self):
         call = {"type": "function", "function": {"name": "look", "arguments": {"at": "sky"}}}
         messages = [user("q"), assistant("", tool_calls=[call]), {"role": "tool", "content": "blue"}, assistant("It is blue."), user("q2"), assistant("a2")]

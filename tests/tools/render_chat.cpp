@@ -25,7 +25,7 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
       const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
       chat::List said;
       for (const auto& [begin, end] : text.said) said.push_back(text.text.substr(begin, end - begin));
-      return chat::Members{{"text", text.text}, {"prompt", prompt}, {"said", said}};
+      return chat::Members{{"text", text.text}, {"prompt", prompt}, {"said", said}, {"work", static_cast<int64_t>(text.work)}};
     }
     return chat::Members{{"error", "no messages"}};
   } catch (const Failure& failure) {

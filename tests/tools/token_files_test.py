@@ -41,6 +41,30 @@ class TokenFilesTest(CommandTest):
         self.run_command("train", "--resume", out, "--steps", 2)
         self.refused("train", "--resume", out, "--steps", 3, "--no-token-type", expect=USAGE, says=["--no-token-type"])
 
+    def test_several_arrays(self):
+        ids = [(i * i * 7 + i) % 256 for i in range(2000)]
+        nano = ["--model", "nano", "--vram", "64MiB"]
+        for kind in ("uint16", "int64"):
+            whole = self.array("whole.npy", kind, ids)
+            first, second = self.array("parts/0.npy", kind, ids[:700]), self.array("parts/1.npy", kind, ids[700:])
+            expected = self.first_loss(whole, *nano)
+            self.assertEqual(self.first_loss(second, *nano, "--data", first), expected)   # given after it
+            self.assertEqual(self.first_loss(self.path("parts"), *nano), expected)
+            self.assertEqual(self.first_loss(self.path("parts/*.npy"), *nano, "--token-type", kind), expected)
+            self.assertNotEqual(self.first_loss(first, *nano, "--data", second), expected)
+        # A document ends between two files, as with other ones.
+        ends = self.first_loss(self.array("ended.npy", "int64", ids[:700] + [5] + ids[700:]), *nano, "--document-end", 5)
+        self.assertEqual(self.first_loss(self.path("parts"), *nano, "--document-end", 5), ends)
+        words = ["train", *nano, "--batch", 2, "--seq", 16, "--steps", 1, "--out", self.path("none"), "--data", self.path("parts"), "--data"]
+        self.refused(*words, self.array("other.npy", "uint32", ids), says=["other.npy: its ids are <u4, and those of", "0.npy are <i8", "array.astype('<i8')"])
+        self.refused(*words, self.ids("ids.bin", "int64", ids), says=["ids.bin: is not a NumPy array, and", "0.npy is"])
+        header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (10, 10), }"
+        self.refused(*words, self.write("square.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(800)),
+                     says=["square.npy: expected a NumPy array of one dimension"])
+        self.refused(*words, self.write("short.npy", b"\x93NUMPY\x01\x00\xff\xff{}"), says=["short.npy: a NumPy array whose header is damaged"])
+        self.array("parts/1.npy", "int64", ids[700:] + [256])
+        self.refused(*words[:-1], says=["token 2000 is 256, expected less than the vocabulary of 256"])
+
     def test_vocabularies_above_65536(self):
         model = ["--model", self.write("large/config.json", json.dumps(LARGE)), "--vram", "64MiB"]
         ids = [(i * i * 7 + i) % 70000 for i in range(2000)]

@@ -137,16 +137,15 @@ chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& plac
 }
 
 Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
-  Example example{tokenization_.encode(conversation.text, place, true), {}};
-  const auto token_at = [&](size_t byte) {
-    return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization_.encode(conversation.text.substr(0, byte), place, true));
-  };
+  PlacedTokens whole = tokenization_.encode_placed(conversation.text, place);
+  const auto token_at = [&](size_t byte) { return tokenization_.tokens_up_to(byte, whole, conversation.text, place); };
+  std::vector<Range> learned;
   for (const Range& said : conversation.said) {
     const Range tokens{token_at(said.first), token_at(said.second)};
-    if (tokens.first < tokens.second) example.learned.push_back(tokens);
+    if (tokens.first < tokens.second) learned.push_back(tokens);
     if (tokens.first > reach_) break;   // and so are all behind it
   }
-  return example;
+  return {std::move(whole.tokens), std::move(learned)};
 }
 
 Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& messages, const std::string& place) const {

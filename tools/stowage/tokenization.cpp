@@ -140,6 +140,25 @@ std::vector<int32_t> Tokenization::encode(const std::string& text, const std::st
   return tokens;
 }
 
+PlacedTokens Tokenization::encode_placed(const std::string& text, const std::string& name) const {
+  if (kind_ == Kind::bytes) return {encode(text, name, true), {}};
+  PlacedTokens whole;
+  whole.tokens = tokenizer_->encode_placed(text, name, whole.places);
+  check(whole.tokens, name);
+  return whole;
+}
+
+size_t Tokenization::tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text, const std::string& name) const {
+  if (byte >= text.size()) return whole.tokens.size();
+  if (kind_ == Kind::bytes) return byte;
+  const auto behind = std::lower_bound(whole.places.begin(), whole.places.end(), byte, [](const TokenPlace& place, size_t at) { return place.byte < at; });
+  const TokenPlace from = behind == whole.places.begin() ? TokenPlace{0, 0} : *std::prev(behind);
+  const std::string_view rest = std::string_view(text).substr(from.byte, byte - from.byte);
+  const std::vector<int32_t> tokens = from.byte == 0 ? tokenizer_->encode(rest, name, true) : tokenizer_->encode_rest(rest, name);
+  const auto begin = whole.tokens.begin() + static_cast<std::ptrdiff_t>(from.token);
+  return from.token + static_cast<size_t>(std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first - begin);
+}
+
 Encoding Tokenization::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
   Encoding encoding = tokenizer_->encode(text, second, name, options);
   check(encoding.tokens, name);

@@ -43,6 +43,10 @@ class Tokenization {
   // For kinds bytes and text: the tokens of a text, each below the vocabulary; with those that the tokenizer puts around a text, unless it is to
   // be as it is. Throws a Failure that names `name`.
   std::vector<int32_t> encode(const std::string& text, const std::string& name, bool as_it_is = false) const;
+  // The tokens of a text as it is, with what tokens_up_to() needs.
+  PlacedTokens encode_placed(const std::string& text, const std::string& name) const;
+  // How many of these tokens the tokens of the text up to a byte begin with. Takes time for what lies behind the last added token before the byte.
+  size_t tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text, const std::string& name) const;
   // For kind text: the same as Tokenizer's, with every token below the vocabulary.
   Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
   Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;

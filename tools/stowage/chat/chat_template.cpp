@@ -156,6 +156,70 @@ size_t common(std::string_view a, std::string_view b) { return static_cast<size_
 
 using Range = std::pair<size_t, size_t>;   // begin and end, in bytes
 
+bool is_assistant(const Value& message) { return message.member("role")->str() == "assistant"; }
+
+// Whether a message of the assistant says a text, and nothing is thought or called.
+bool is_plain(const Value& message) {
+  const Value* const content = message.member("content");
+  if (!content || !content->is(Value::Kind::string) || trimmed(content->text()).empty()) return false;
+  for (const char* key : {"tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "thinking", "thought"})
+    if (const Value* const more = message.member(key); more && more->is_true()) return false;
+  return content->text().find("<think>") == std::string::npos && content->text().find("</think>") == std::string::npos;
+}
+
+// Where the texts of plain messages stand in `text`, a range for each message: of the others an empty one. `mark` is not in the text, and
+// render() gives the same conversation with other messages. Empty where the texts do not stand in the places of their marks.
+template <class Render>
+std::vector<Range> places_of_plain(const List& messages, std::string_view text, const std::string& mark, const Render& render) {
+  List marked = messages;
+  std::vector<size_t> plain;
+  const auto mark_of = [&](size_t i) { return fmt::format("{}{}.", mark, i); };
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!is_assistant(messages[i]) || !is_plain(messages[i])) continue;
+    marked[i] = with_member(messages[i], "content", Value(mark_of(i)));
+    plain.push_back(i);
+  }
+  std::string with_marks;
+  try {
+    with_marks = render(std::move(marked));
+  } catch (const Failure&) {   // a template may refuse what it does not know
+    return {};
+  }
+  std::vector<Range> places(messages.size());
+  size_t at = 0, at_mark = plain.empty() ? std::string::npos : with_marks.find(mark_of(plain[0]));
+  if (at_mark == std::string::npos || !text.starts_with(std::string_view(with_marks).substr(0, at_mark))) return {};
+  at = at_mark;
+  for (size_t k = 0; k < plain.size(); ++k) {
+    const size_t behind_mark = at_mark + mark_of(plain[k]).size();
+    at_mark = k + 1 < plain.size() ? with_marks.find(mark_of(plain[k + 1]), behind_mark) : with_marks.size();
+    if (at_mark == std::string::npos) return {};
+    const std::string_view between = std::string_view(with_marks).substr(behind_mark, at_mark - behind_mark), said = messages[plain[k]].member("content")->text();
+    const size_t first = said.find_first_not_of(" \t\r\n"), last = said.find_last_not_of(" \t\r\n") + 1;
+    bool is_found = false;   // as it is, or trimmed on either side
+    for (const std::string_view written : {said, said.substr(first, last - first), said.substr(first), said.substr(0, last)}) {
+      if (text.substr(at, written.size()) != written || text.substr(at + written.size(), between.size()) != between) continue;
+      places[plain[k]] = {at, at + written.size()};
+      at += written.size() + between.size();
+      is_found = true;
+      break;
+    }
+    if (!is_found) return {};
+  }
+  return at == text.size() ? places : std::vector<Range>();
+}
+
+// What stands around the texts of plain messages of one kind, which have the same neighbours.
+struct Around {
+  std::string before, behind;   // of what the message says, beside its text
+  std::string ahead;            // what all that were looked for have in front of that
+  size_t seen = 0;        // messages of this kind
+  bool differs = false;   // not around all that were looked for
+  bool ahead_is_known = false;
+};
+constexpr size_t always_rendered = 8;   // messages of a kind
+constexpr size_t most_kinds = 16;       // that are told apart
+constexpr size_t most_ahead = 64;       // bytes
+
 // In the place of what is thought, and of what is said.
 struct Marks { std::string thought, said; };
 std::string marked_text(const std::string& content, const Marks& marks) {
@@ -206,12 +270,12 @@ std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std:
 struct Turn { Range range; bool is_masked; };
 
 // Takes what masked messages say out of what a template has marked. False: one mark is of several messages, or of none that is known.
-bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {
+bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {   // turns come one after the other
   std::vector<Range> left;
   for (const Range& range : said) {
     size_t masked = 0, learned = 0;
-    for (const Turn& turn : turns)
-      if (turn.range.first < range.second && range.first < turn.range.second) ++(turn.is_masked ? masked : learned);
+    auto turn = std::partition_point(turns.begin(), turns.end(), [&](const Turn& one) { return one.range.second <= range.first; });
+    for (; turn != turns.end() && turn->range.first < range.second; ++turn) ++(turn->is_masked ? masked : learned);
     if ((masked == 0) == (learned == 0)) return false;
     if (learned > 0) left.push_back(range);
   }
@@ -285,7 +349,12 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
   Rendered whole = parts_->render(all, variables, false, place);
-  Text result{std::move(whole.text), std::move(whole.generated)};
+  Text result{std::move(whole.text), std::move(whole.generated), whole.work};
+  const auto render = [&](List list, bool asks) {
+    Rendered rendered = parts_->render(std::move(list), variables, asks, place);
+    result.work += rendered.work;
+    return std::move(rendered.text);
+  };
   const std::string_view text = result.text;
   Marks marks = {"WhatTheAssistantThinks", "WhatTheAssistantSays"};
   for (std::string* const mark : {&marks.thought, &marks.said})
@@ -294,23 +363,54 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   bool has_masks = std::find(masked.begin(), masked.end(), true) != masked.end();
   if (is_marked && has_masks && take_out(result, all, masked, place)) has_masks = false;
   std::vector<Turn> turns;
-  size_t behind = 0;   // what was said before
+  size_t behind = 0, seen = 0;   // what was said before; where the last text was seen
+  std::map<std::string, Around> kinds;
+  std::optional<std::vector<Range>> places;
+  // Of a plain message that is not looked for by rendering.
+  const auto range_by_kind = [&](size_t i, const Around& around) -> std::optional<Range> {
+    if (!places) places = places_of_plain(all, text, marks.said, [&](List list) { return render(std::move(list), false); });
+    if (places->empty() || around.differs) return std::nullopt;
+    const auto [begin, end] = (*places)[i];
+    if (begin < behind + around.before.size() || text.substr(begin - around.before.size(), around.before.size()) != around.before ||
+        text.substr(end, around.behind.size()) != around.behind || !text.substr(0, begin - around.before.size()).ends_with(around.ahead))
+      return std::nullopt;
+    return Range(begin - around.before.size(), end + around.behind.size());
+  };
   for (size_t i = first; i < all.size(); ++i) {
-    if (all[i].member("role")->str() != "assistant") continue;
+    if (!is_assistant(all[i])) continue;
     const bool is_masked = i < masked.size() && masked[i];
     if (is_masked && !is_marked) continue;
-    const List before(all.begin(), all.begin() + static_cast<ptrdiff_t>(i));
+    Around* around = nullptr;
+    if (i > first && i + 1 < all.size() && (!is_marked || has_masks) && is_plain(all[i])) {
+      const std::string kind = fmt::format("{}\n{}", all[i - 1].member("role")->str(), all[i + 1].member("role")->str());
+      if (kinds.size() < most_kinds || kinds.contains(kind)) around = &kinds[kind];
+    }
+    if (around && ++around->seen > always_rendered && (around->seen & (around->seen - 1)) != 0) {
+      if (const auto range = range_by_kind(i, *around)) {
+        turns.push_back({*range, is_masked});
+        behind = range->second;
+        if (is_beyond && !is_marked && is_beyond(text, range->first)) break;
+        continue;
+      }
+    }
+    const auto before = [&] { return List(all.begin(), all.begin() + static_cast<ptrdiff_t>(i)); };
     const auto answered_by = [&](const Value& message) {
-      List list = before;
+      List list = before();
       list.push_back(message);
-      return parts_->render(std::move(list), variables, false, place).text;
+      return render(std::move(list), false);
     };
     const std::string at = fmt::format("{}[{}]", place, i);
     const auto failure = [&](const std::string& what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
     const auto with = [&](Value message) {   // the whole, with another message in its place
       List list = all;
       list[i] = std::move(message);
-      return parts_->render(std::move(list), variables, false, place).text;
+      return render(std::move(list), false);
+    };
+    const auto is_written = [&](std::string_view what) {   // mostly behind what was seen last
+      size_t at = text.find(what, seen);
+      if (at == std::string_view::npos) at = text.substr(0, seen + std::min(what.size(), text.size() - seen)).find(what);
+      if (at != std::string_view::npos) seen = at;
+      return at != std::string_view::npos;
     };
     const Said said = said_by(all[i], at);
     bool has_calls = false;
@@ -322,10 +422,10 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
         throw failure(std::string_view(key) == "tool_calls" ? "writes no calls of tools" : fmt::format("writes no {}", key));
     }
     if (!said.anything && !has_calls) continue;
-    if (said.anything && text.find(trimmed(said.text)) == std::string_view::npos && with(marked_message(all[i], said, marks)).find(marks.said) == std::string::npos)
+    if (said.anything && !is_written(trimmed(said.text)) && with(marked_message(all[i], said, marks)).find(marks.said) == std::string::npos)
       throw failure("does not write what the assistant says");
     if (is_marked && !has_masks) continue;
-    const std::string asked = i == 0 ? std::string() : parts_->render(before, variables, true, place).text;
+    const std::string asked = i == 0 ? std::string() : render(before(), true);
     const std::string answered = i + 1 == all.size() ? result.text : answered_by(all[i]);
     const bool is_asked = !asked.empty() && text.starts_with(asked) && asked.size() >= behind;
     std::optional<Range> range;
@@ -342,6 +442,20 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     turns.push_back({*range, is_masked});
     behind = range->second;
     if (is_beyond && !is_marked && is_beyond(text, range->first)) break;
+    if (!around || all.size() <= 2 * always_rendered) continue;
+    if (!places) places = places_of_plain(all, text, marks.said, [&](List list) { return render(std::move(list), false); });
+    const Range said_at = places->empty() ? Range() : (*places)[i];
+    if (said_at.first < range->first || range->second < said_at.second || said_at.first == said_at.second) {
+      around->differs = true;
+      continue;
+    }
+    const std::string_view lead = text.substr(range->first, said_at.first - range->first), tail = text.substr(said_at.second, range->second - said_at.second);
+    if (around->seen > 1 && (lead != around->before || tail != around->behind)) around->differs = true;
+    around->before = lead, around->behind = tail;
+    const std::string_view ahead = text.substr(range->first - std::min(range->first, most_ahead), std::min(range->first, most_ahead));
+    const size_t shared = static_cast<size_t>(std::mismatch(ahead.rbegin(), ahead.rend(), around->ahead.rbegin(), around->ahead.rend()).first - ahead.rbegin());
+    around->ahead = around->ahead_is_known ? ahead.substr(ahead.size() - shared) : ahead;
+    around->ahead_is_known = true;
   }
   if (!is_marked)
     for (const Turn& turn : turns) result.said.push_back(turn.range);

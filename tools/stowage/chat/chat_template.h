@@ -22,12 +22,15 @@ class ChatTemplate {
   struct Text {
     std::string text;
     std::vector<std::pair<size_t, size_t>> said;   // what the assistant says in it, and ends with: begin and end, in bytes
+    uint64_t work = 0;                             // of the interpreter, for all of it
   };
   // A conversation: messages, an array of objects with a role and a content; of `line`, which has it, tools and chat_template_kwargs are
   // handed on. Of what the assistant says messages from `first` on count, unless the template says itself what counts. `place` begins every
-  // Failure: of what the template refuses, of what the assistant says and is not found in the text. Each message that is looked for takes time for all
-  // before it: from the first one on that begins where is_beyond(text, byte) says so, none is. `masked`: of each message whether it does not
-  // count; none: all do.
+  // Failure: of what the template refuses, of what the assistant says and is not found in the text. From the first message on that begins where
+  // is_beyond(text, byte) says so, none is looked for. `masked`: of each message whether it does not count; none: all do.
+  // To look for a message by rendering takes time for all before it. Of plain messages, which say a text and nothing else, the first ones of a kind
+  // and ever fewer of the others are looked for so: their time is proportional to the conversation. Messages with thoughts or calls of tools are all
+  // looked for so.
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0, const IsBeyond& is_beyond = {}, const std::vector<bool>& masked = {}) const;
   // Up to where the assistant is to speak.

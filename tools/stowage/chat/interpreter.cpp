@@ -33,6 +33,7 @@ class Interpreter {
   Rendered run(const Statements& program) {
     out_ = &result_.text;
     carry_out(program);
+    result_.work = work_;
     return std::move(result_);
   }
 

@@ -12,6 +12,7 @@ namespace command::chat {
 struct Rendered {
   std::string text;
   std::vector<std::pair<size_t, size_t>> generated;   // parts of it that stand in {% generation %}: begin and end, in bytes
+  size_t work = 0;   // as the interpreter counts it, which bounds it
 };
 
 // Throws a TemplateError that begins with the line: what the template asks for is not there, has another kind, or raise_exception was

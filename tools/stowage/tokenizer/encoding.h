@@ -15,6 +15,14 @@ struct Encoding {
   bool is_truncated = false;
 };
 
+// A place in a text: the number of tokens before it.
+struct TokenPlace { size_t byte, token; };
+
+struct PlacedTokens {
+  std::vector<int32_t> tokens;
+  std::vector<TokenPlace> places;   // in order; not all that there are
+};
+
 // Which text loses tokens if there are too many. longest_first shortens the longer text until both have the same length, then both.
 enum class Truncation { longest_first, only_first, only_second };
 

@@ -200,7 +200,8 @@ struct Tokenizer::Parts {
     return before + text_behind_bytes(std::move(text), state, most);
   }
 
-  void add_tokens(std::string_view text, TextTokens& out) {
+  // `begins`: a text, rather than the rest of one. `places`: receives those behind added tokens.
+  void add_tokens(std::string_view text, TextTokens& out, bool begins, std::vector<TokenPlace>* places) {
     const auto add = [&](const AddedToken& token) {
       out.tokens.push_back(token.id);
       out.end_piece(true);
@@ -212,13 +213,17 @@ struct Tokenizer::Parts {
       });
     };
     in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
-      if (token) return add(*token);
+      if (token) {
+        add(*token);
+        if (places) places->push_back({begin + raw.size(), out.tokens.size()});
+        return;
+      }
       Normalized held{{}, first_character(raw).bytes};
       if (!normal.does_nothing()) {
         held = normal(raw);
         raw = held.text;
       }
-      const size_t of_first = begin == 0 ? held.of_first : 0;
+      const size_t of_first = begins && begin == 0 ? held.of_first : 0;
       in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
         if (inner) add(*inner);
         else cut(piece, of_first - std::min(of_first, at));
@@ -226,9 +231,9 @@ struct Tokenizer::Parts {
     });
   }
 
-  void add_text(std::string_view text, const std::string& name, TextTokens& out) {
+  void add_text(std::string_view text, const std::string& name, TextTokens& out, bool begins = true, std::vector<TokenPlace>* places = nullptr) {
     require_utf8(text, name);
-    bounded([&] { add_tokens(text, out); }, name, path);
+    bounded([&] { add_tokens(text, out, begins, places); }, name, path);
   }
 
   TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options, bool is_second) {
@@ -292,6 +297,20 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
     if (part.kind == TemplatePart::Kind::first) parts_->add_text(text, name, out);
     else if (!as_it_is) out.tokens.insert(out.tokens.end(), part.tokens.begin(), part.tokens.end());
   }
+  return std::move(out.tokens);
+}
+
+std::vector<int32_t> Tokenizer::encode_placed(std::string_view text, const std::string& name, std::vector<TokenPlace>& places) const {
+  if (parts_->single.size() > 1 && std::count_if(parts_->single.begin(), parts_->single.end(), [](const TemplatePart& part) { return part.kind == TemplatePart::Kind::first; }) != 1)
+    return encode(text, name, true);   // twice the text, or never
+  TextTokens out;
+  parts_->add_text(text, name, out, true, &places);
+  return std::move(out.tokens);
+}
+
+std::vector<int32_t> Tokenizer::encode_rest(std::string_view rest, const std::string& name) const {
+  TextTokens out;
+  parts_->add_text(rest, name, out, false);
   return std::move(out.tokens);
 }
 

@@ -24,6 +24,10 @@ class Tokenizer {
 
   // The tokens of a whole text, with the special tokens that the file puts around it unless `as_it_is`.
   std::vector<int32_t> encode(std::string_view text, const std::string& name, bool as_it_is = false) const;
+  // The tokens of a text without special tokens around it, and the places behind the added tokens in it that are found before normalization: what
+  // is before such a place has its tokens whatever follows, and what is behind it has those of encode_rest(), up to any end behind the place.
+  std::vector<int32_t> encode_placed(std::string_view text, const std::string& name, std::vector<TokenPlace>& places) const;
+  std::vector<int32_t> encode_rest(std::string_view rest, const std::string& name) const;
   // The tokens and token types of a text or of a pair of texts. Throws a Failure if truncation cannot reach `max_tokens`: special tokens stay, and
   // only_first and only_second leave at least one token of their text.
   Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;

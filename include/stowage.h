@@ -1089,6 +1089,8 @@ typedef struct stw_progress {
   uint64_t micro_steps;      /* all micro-steps of the step in progress, or of the last one */
   uint64_t micro_steps_done; /* micro-steps of that step that have been given to the device; on the CPU these
                                 are computed */
+  uint64_t sample_tokens;    /* tokens of the last step's samples, without padding; 0 if the host gave the batch */
+  uint64_t evaluation_tokens; /* tokens of the samples of the last stw_trainer_evaluate, without padding */
 } stw_progress;
 
 /* Reports progress, on the calling thread, after every `progress_every` steps. A result other than 0 stops

@@ -1002,6 +1002,10 @@ internal static unsafe class Abi
         public ulong micro_steps;
         /// <summary>micro-steps of that step that have been given to the device; on the CPU these are computed</summary>
         public ulong micro_steps_done;
+        /// <summary>tokens of the last step's samples, without padding; 0 if the host gave the batch</summary>
+        public ulong sample_tokens;
+        /// <summary>tokens of the samples of the last stw_trainer_evaluate, without padding</summary>
+        public ulong evaluation_tokens;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_progress Sized()

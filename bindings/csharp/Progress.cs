@@ -63,6 +63,8 @@ namespace Stowage
             EvaluationTargets = Numbers.Of(told.evaluation_targets);
             MicroSteps = Numbers.Of(told.micro_steps);
             MicroStepsDone = Numbers.Of(told.micro_steps_done);
+            SampleTokens = Numbers.Of(told.sample_tokens);
+            EvaluationTokens = Numbers.Of(told.evaluation_tokens);
         }
 
         /// <summary>The activity of the trainer.</summary>
@@ -105,5 +107,9 @@ namespace Stowage
         public long MicroSteps { get; }
         /// <summary>How many micro-steps of that step have been given to the device.</summary>
         public long MicroStepsDone { get; }
+        /// <summary>The tokens of the last step's samples, without padding; 0 if the host gave the batch.</summary>
+        public long SampleTokens { get; }
+        /// <summary>The tokens of the samples of the last evaluation, without padding.</summary>
+        public long EvaluationTokens { get; }
     }
 }

@@ -110,6 +110,8 @@ type Progress struct {
 	EvaluationTargets                   uint64 // targets that EvaluationLoss is the mean over
 	// of the step in progress, or of the last one: in all, and given to the device
 	MicroSteps, MicroStepsDone uint64
+	// tokens without padding: of the last step's samples (0 if the host gave the batch), and of the last Evaluate
+	SampleTokens, EvaluationTokens uint64
 }
 
 // Tensor is a copy of a tensor of a trainer.
@@ -539,7 +541,8 @@ func progressOf(t *C.stw_progress) Progress {
 		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
 		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy), EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples),
 		EvaluationTargets: uint64(t.evaluation_targets),
-		MicroSteps:        uint64(t.micro_steps), MicroStepsDone: uint64(t.micro_steps_done)}
+		MicroSteps:        uint64(t.micro_steps), MicroStepsDone: uint64(t.micro_steps_done),
+		SampleTokens: uint64(t.sample_tokens), EvaluationTokens: uint64(t.evaluation_tokens)}
 }
 
 // Tensor copies a parameter, by its index in Model.Tensors, or its gradient or states. Its error is

@@ -36,6 +36,8 @@ stw_progress progress_of(const Progress& p) {
   out.evaluation_targets = p.evaluation_targets;
   out.micro_steps = p.micro_steps;
   out.micro_steps_done = p.micro_steps_done;
+  out.sample_tokens = p.sample_tokens;
+  out.evaluation_tokens = p.evaluation_tokens;
   return out;
 }
 

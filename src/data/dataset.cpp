@@ -150,6 +150,12 @@ Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t
   return ok();
 }
 
+uint64_t Dataset::sample_tokens(Part part, uint64_t start, int64_t sequence) const {
+  const Range& range = part_of(part);
+  const auto left = static_cast<int64_t>(std::min<uint64_t>(range.count - start, static_cast<uint64_t>(sequence)));
+  return static_cast<uint64_t>(marks_ ? std::min(window_tokens(range, start), left) : left);
+}
+
 Dataset::Extent Dataset::window(Part part, uint64_t index) const {
   const Range& range = part_of(part);
   const uint64_t first = range.windows[static_cast<size_t>(index)].first;

@@ -107,6 +107,9 @@ class Dataset {
   // XXH3 of the files of tokens, marks and labels, in this order. A reference file stores it to identify its
   // pairs, a run to identify its data.
   uint64_t content_hash() const { return content_.digest(); }
+  // The number of tokens that a sample of `sequence` tokens takes from the window that begins there. Padding
+  // makes up the rest.
+  uint64_t sample_tokens(Part part, uint64_t start, int64_t sequence) const;
   // With marks: the first token of a window, and the number of tokens up to the next window.
   struct Extent { uint64_t first, count; };
   Extent window(Part part, uint64_t index) const;

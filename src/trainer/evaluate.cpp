@@ -20,9 +20,11 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   check_in();
   core.begin_state();
   const uint64_t most = dataset.evaluation_windows();
+  uint64_t tokens = 0;
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, core.global_batch(), static_cast<uint32_t>(sample), core.sequence());
+      if (most == 0 || batch * core.global_batch() + sample < most) tokens += dataset.sample_tokens(Dataset::Part::evaluation, start, core.sequence());
       STW_TRY(dataset.read(Dataset::Part::evaluation, start, core.sequence(), rows, Dataset::evaluation_mask(start)));
       if (most > 0 && batch * core.global_batch() + sample >= most) std::fill_n(rows.targets, core.sequence(), kernels::ignored_target);
       return ok();
@@ -37,7 +39,7 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   const double loss = core.state.target_count > 0 ? core.state.loss_sum / static_cast<double>(core.state.target_count) : std::numeric_limits<double>::quiet_NaN();
   const bool has_accuracy = core.state.target_count > 0 && core.graph().task != Task::number;
   const double accuracy = has_accuracy ? core.state.hits / static_cast<double>(core.state.target_count) : std::numeric_limits<double>::quiet_NaN();
-  core.progress.end_evaluation(core.state.target_count, loss, accuracy);
+  core.progress.end_evaluation(core.state.target_count, tokens, loss, accuracy);
   return loss;
 }
 

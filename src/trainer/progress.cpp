@@ -53,10 +53,16 @@ void ProgressBoard::count_step(StepResult& result, uint64_t samples, double lear
   progress_.loss = result.loss;
   progress_.grad_norm = result.grad_norm;
   progress_.accuracy = result.accuracy;
+  progress_.sample_tokens = 0;
   progress_.learning_rate = learning_rate;
   progress_.seconds = result.seconds;
   progress_.tokens_per_second = static_cast<double>(result.targets) / std::max(result.seconds, 1e-9);
   result.step = progress_.step;
+}
+
+void ProgressBoard::set_sample_tokens(uint64_t tokens) {
+  std::lock_guard lock(mutex_);
+  progress_.sample_tokens = tokens;
 }
 
 void ProgressBoard::begin_evaluation(uint64_t samples) {
@@ -75,9 +81,10 @@ void ProgressBoard::count_evaluated(uint64_t samples) {
   check_in(more);
 }
 
-void ProgressBoard::end_evaluation(uint64_t targets, double loss, double accuracy) {
+void ProgressBoard::end_evaluation(uint64_t targets, uint64_t tokens, double loss, double accuracy) {
   std::lock_guard lock(mutex_);
   progress_.evaluation_targets = targets;
+  progress_.evaluation_tokens = tokens;
   progress_.evaluation_loss = loss;
   progress_.evaluation_accuracy = accuracy;
 }

@@ -19,6 +19,8 @@ struct Progress {
   // The current or the last evaluation: all samples, and those already given to the device.
   uint64_t evaluation_samples = 0, evaluated_samples = 0;
   uint64_t evaluation_targets = 0;                  // of the last evaluation
+  // Tokens of a dataset's samples, without padding: in the last step, and in the last evaluation.
+  uint64_t sample_tokens = 0, evaluation_tokens = 0;
   uint64_t micro_steps = 0, micro_steps_done = 0;   // of the current or the last step
   double loss_scale = 1;                            // of the next step
   kernels::Skip skip = kernels::skip_none;          // of the last step
@@ -47,9 +49,11 @@ class ProgressBoard {
   // Counts a step and sets result.step, its number. `samples`: of the batch.
   void count_step(StepResult& result, uint64_t samples, double learning_rate, double next_loss_scale);
 
+  void set_sample_tokens(uint64_t tokens);   // of the step that was counted last
+
   void begin_evaluation(uint64_t samples);
   void count_evaluated(uint64_t samples);   // `samples` more; also a point at which the call may be cancelled
-  void end_evaluation(uint64_t targets, double loss, double accuracy);
+  void end_evaluation(uint64_t targets, uint64_t tokens, double loss, double accuracy);
 
  private:
   mutable std::mutex mutex_;

@@ -27,12 +27,15 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
   STW_TRY(core_.check_dataset(dataset, Dataset::Part::training));
   const InPhase phase(core_.progress, TrainerPhase::train);
   for (Progress now = progress(); now.batches < until; now = progress()) {
+    uint64_t tokens = 0;
     auto source = [&](uint64_t sample, const SampleRows& rows) {
       const uint64_t start = dataset.training_start(data_seed, now.batches, now.samples, static_cast<uint32_t>(sample), sequence());
+      tokens += dataset.sample_tokens(Dataset::Part::training, start, sequence());
       return dataset.read(Dataset::Part::training, start, sequence(), rows, Dataset::training_mask(data_seed, now.batches, static_cast<uint32_t>(sample)));
     };
     // std::ref: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(now.step)));
+    core_.progress.set_sample_tokens(tokens);
     if (after && !after(result, progress())) return Error{Code::cancelled, "trainer: stopped by the progress callback"};
   }
   return ok();

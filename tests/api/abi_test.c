@@ -172,7 +172,7 @@ AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw
 AT(stw_dataset_info, evaluation_tokens, 16);
 AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32); AT(stw_dataset_info, content_hash, 40);
 
-SIZE(stw_progress, 160);
+SIZE(stw_progress, 176);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
@@ -181,6 +181,7 @@ AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_prog
 AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
 AT(stw_progress, evaluation_samples, 120); AT(stw_progress, evaluated_samples, 128); AT(stw_progress, evaluation_targets, 136);
 AT(stw_progress, micro_steps, 144); AT(stw_progress, micro_steps_done, 152);
+AT(stw_progress, sample_tokens, 160); AT(stw_progress, evaluation_tokens, 168);
 
 SIZE(stw_gradients, 64);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);

@@ -122,9 +122,21 @@ class HeldOutTest(CommandTest):
         self.assertEqual(part["part"], "held_out")
         self.assertLess(part["texts"], 10)
         self.refused("eval", "--model", self.path("run"), "--data", other, "--all", "--held-out", expect=USAGE, says=["--all", "--held-out"])
-        # Tokens are those of texts, without what fills a sample up; of a part of the samples they are not known.
+        # Tokens are those of texts, without what fills a sample up.
         self.assertEqual(unseen["tokens"], sum(len(row.split(",")[0]) for row in self.read(".", "other.csv").splitlines()[1:]))
-        self.assertIsNone(self.evaluation("--model", self.path("run"), "--data", other, "--eval-batches", 1)["tokens"])
+        some = self.evaluation("--model", self.path("run"), "--data", other, "--eval-batches", 1)
+        self.assertLess(some["texts"], 60)
+        self.assertAlmostEqual(some["tokens"] / some["texts"], unseen["tokens"] / 60, delta=3)
+        # So are those of metrics.jsonl, which count them also where a run goes on.
+        lines = [line for line in self.metrics("run") if "loss" in line]
+        self.assertEqual(lines[-1]["texts"], sum(line["texts"] - before["texts"] for before, line in zip([{"texts": 0}, *lines], lines)))
+        self.assertAlmostEqual(lines[-1]["tokens"] / lines[-1]["texts"], unseen["tokens"] / 60, delta=3)
+        self.run_command("train", "--resume", self.path("run"), "--steps", 12)
+        after = [line for line in self.metrics("run") if "loss" in line]
+        self.assertEqual(after[:10], lines)
+        for before, line in zip(after[9:], after[10:]):
+            self.assertLessEqual(line["tokens"] - before["tokens"], 4 * 32)
+            self.assertGreater(line["tokens"] - before["tokens"], 2 * 32)
         # What the run was evaluated on is evaluated whole; its loss is that of the last evaluation.
         self.run_command("train", *SMALL[:-2], "--data", data, "--eval-data", other, "--out", self.path("apart"), "--steps", 10)
         said = self.evaluation("--model", self.path("apart"), "--data", other)

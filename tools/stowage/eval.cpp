@@ -122,8 +122,7 @@ struct EvalCommand {
     const bool is_number = about.task == STW_TASK_NUMBER, has_accuracy = !is_number && (about.labels > 0 || data.has_pairs), is_of_words = about.task == STW_TASK_TOKEN_LABEL;
     const double accuracy = answered && answered->accuracy ? *answered->accuracy : told.evaluation_accuracy;
     const uint64_t count = answered ? answered->count : told.evaluation_targets;
-    // Texts and pairs lie in samples with padding after them: how many tokens a part of the samples has is not known.
-    const std::string token_count = !has_accuracy && !is_number ? fmt::format("{}", count) : samples == there ? fmt::format("{}", part.evaluation_tokens) : "null";
+    const uint64_t token_count = !has_accuracy && !is_number ? count : answered ? part.evaluation_tokens : told.evaluation_tokens;   // without padding
     if (count == 0) throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: of what is {} nothing is learned{}", data.path, takes_all ? "in it" : "held out", takes_all ? "" : "; evaluate on --all of it"));
     const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;   // else all are learned
     std::optional<Rewards> rewards;

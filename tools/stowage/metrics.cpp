@@ -59,7 +59,7 @@ class Line {
     append("\":");
   }
 
-  char text_[longest_line];  // eleven numbers of at most 24 characters, and their names
+  char text_[longest_line];  // twelve numbers of at most 24 characters, and their names
   char* end_ = text_;
 };
 
@@ -96,8 +96,11 @@ void Metrics::check() const {
 void Metrics::step(const stw_progress& now, bool skipped) {
   Line line;
   line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
-  line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
+  if (fields_.unit && !skipped) fields_.tokens_before += now.sample_tokens;
+  line.add("tokens", fields_.unit ? fields_.tokens_before : now.tokens).add("seconds", now.seconds);
+  line.add("tokens_per_second", fields_.unit ? static_cast<double>(now.sample_tokens) / std::max(now.seconds, 1e-9) : now.tokens_per_second);
   line.add("sample_tokens_per_second", static_cast<double>(fields_.batch_tokens) / std::max(now.seconds, 1e-9));
+  if (fields_.unit) line.add(fields_.unit, now.tokens);
   if (fields_.accuracy) line.add("accuracy", now.accuracy);
   if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
@@ -159,6 +162,12 @@ std::optional<double> last_rate(const std::string& text) {
     if (const auto of_line = json_number(line, "", "lr")) rate = of_line;
   });
   return rate;
+}
+
+uint64_t tokens_so_far(const std::string& text) {
+  uint64_t tokens = 0;
+  each_line(text, [&](std::string_view line) { tokens = json_whole(line, "", "tokens").value_or(tokens); });
+  return tokens;
 }
 
 MetricHistory read_metrics(const std::string& text) {

@@ -2,10 +2,11 @@
 //
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,"sample_tokens_per_second":25600}
 //   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}     where examples, or pairs, are left out
-//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse"; their "tokens" are texts. Where all that is
+//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse". Where all that is
 //                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson", "eval_reward_margin" and the like
 //
-// "tokens" are those that are learned, so far, and "tokens_per_second" too; "sample_tokens_per_second" are all tokens of samples, as a plan counts them.
+// "tokens" are those that are learned, so far, and "tokens_per_second" too; where texts, words or pairs are learned, the tokens that these have, and "texts", "words" or "pairs"
+// counts what is learned. "sample_tokens_per_second" are all tokens of samples, with padding, as a plan counts them.
 //
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
 // "outlier"; a loss that is not finite as null, and so is that of an evaluation without a target, with the "skip_reason":"no_target". fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
@@ -31,7 +32,8 @@ struct Evaluation {
   std::optional<double> figure(std::string_view name) const;
 };
 
-struct MetricFields { bool accuracy, loss_scale; uint64_t batch_tokens; };   // which ones lines of steps have; tokens of a batch's samples
+// Which ones lines of steps have; tokens of a batch's samples; what is learned where that is not tokens, and how many tokens there were before.
+struct MetricFields { bool accuracy, loss_scale; uint64_t batch_tokens; const char* unit; uint64_t tokens_before; };
 
 class Metrics {
  public:
@@ -76,5 +78,6 @@ MetricHistory read_metrics(const std::string& text);
 // What a line says of the evaluation at this step, the last one there; or unset, of the last of all. One without a target says nothing.
 std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step);
 std::optional<double> last_rate(const std::string& text);   // of the last step
+uint64_t tokens_so_far(const std::string& text);            // up to the last step
 
 }  // namespace command

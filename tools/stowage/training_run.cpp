@@ -33,6 +33,8 @@ std::string quality_of(const Evaluation& evaluation) {
   return fmt::format("accuracy {:.4f}{}", *evaluation.accuracy, macro ? fmt::format(", F1 {:.4f} macro", *macro) : f1 ? fmt::format(", F1 {:.4f}", *f1) : "");
 }
 
+bool has_tokens(Learned learned) { return learned == Learned::tokens || learned == Learned::masked_tokens; }
+
 stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
 
 stw_run_options run_options(const RunSettings& settings, uint64_t until) {
@@ -92,7 +94,8 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       global_batch_(plan.global_batch),
       is_fp16_(plan.precision == STW_PRECISION_FP16),
       start_(progress_of(trainer)),
-      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_, plan.global_batch * plan.sequence}),
+      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_, plan.global_batch * plan.sequence, has_tokens(learned) ? nullptr : name_of(learned),
+                                  tokens_so_far(read_text_if_there(folder.metrics()).value_or(""))}),
       line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s", plan.global_batch * plan.sequence),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),

@@ -209,6 +209,8 @@ class stw_progress(Structure):
         ("evaluation_targets", c_uint64),
         ("micro_steps", c_uint64),
         ("micro_steps_done", c_uint64),
+        ("sample_tokens", c_uint64),
+        ("evaluation_tokens", c_uint64),
     ]
 
 

@@ -1099,6 +1099,10 @@ pub struct stw_progress {
     pub micro_steps: u64,
     /// micro-steps of that step that have been given to the device; on the CPU these are computed
     pub micro_steps_done: u64,
+    /// tokens of the last step's samples, without padding; 0 if the host gave the batch
+    pub sample_tokens: u64,
+    /// tokens of the samples of the last stw\_trainer\_evaluate, without padding
+    pub evaluation_tokens: u64,
 }
 
 impl Default for stw_progress {
@@ -1439,7 +1443,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
     of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, token_type, watch);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done, sample_tokens, evaluation_tokens);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
     of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);

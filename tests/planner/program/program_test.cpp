@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "planner/graph/ops/cuda_workspace.h"
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/search/pricing.h"
 #include "planner/program/verify.h"
 #include "tests/planner/device/calibrated_profiles.h"
@@ -143,7 +143,7 @@ TEST(Program, FusedOpsTakeNoMoreMemory) {
         const Programs p = make_programs(g, d, d.micro_batch, 0, 64);
         return live_bound(p.micro_first, 64);
       };
-      const uint64_t sums = cuda_workspace::tile_sums(d.micro_batch * fused.sequence, fused.sequence, fused.features(fused.segments[1].feed_forward.inner[0]));
+      const uint64_t sums = kernels::cuda_workspace::tile_sums(d.micro_batch * fused.sequence, fused.sequence, fused.features(fused.segments[1].feed_forward.inner[0]));
       EXPECT_LE(bound(fused), bound(alone) + round_up(sums, 64));
     }
   }

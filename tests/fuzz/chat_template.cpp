@@ -1,9 +1,9 @@
 // Fuzzes chat templates. An input is a template and, behind a byte 0xFF, a line with a conversation; without one, conversations that use all that a
 // message may have are written by it. Nothing but a Failure may leave, what the assistant says lies in the text, and the same comes out again.
 #include "chat/chat_template.h"
-#include "failure.h"
+#include "base/failure.h"
 #include "input.h"
-#include "utf8.h"
+#include "base/utf8.h"
 
 using namespace command;
 

@@ -1,10 +1,10 @@
 // Fuzzes tables: records that are read are written, and read again alike; of lifetimes too, which are then packed as `stowage pack` does, and
 // looked at moment by moment.
-#include "csv.h"
+#include "data/csv.h"
 
-#include "failure.h"
+#include "base/failure.h"
 #include "input.h"
-#include "lifetimes.h"
+#include "plans/lifetimes.h"
 
 using namespace command;
 

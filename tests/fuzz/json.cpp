@@ -2,9 +2,9 @@
 // command takes all that is not nested deeper than it goes.
 #include "planner/base/json.h"
 
-#include "failure.h"
+#include "base/failure.h"
 #include "input.h"
-#include "json_value.h"
+#include "base/json_value.h"
 
 namespace {
 

@@ -2,12 +2,12 @@
 // Nothing but a Failure may leave.
 #include <optional>
 
-#include "checkpoint_header.h"
-#include "failure.h"
+#include "run/checkpoint_header.h"
+#include "base/failure.h"
 #include "input.h"
-#include "run_folder.h"
-#include "run_settings.h"
-#include "utf8.h"
+#include "run/run_folder.h"
+#include "base/kept_options.h"
+#include "base/utf8.h"
 
 using namespace command;
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "failure.h"
-#include "files.h"
-#include "json_value.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/json_value.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
 

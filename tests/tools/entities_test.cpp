@@ -1,5 +1,5 @@
 // Entities of sequences of tags, and how many were found, are those of seqeval.
-#include "entities.h"
+#include "evaluation/entities.h"
 
 #include <gtest/gtest.h>
 

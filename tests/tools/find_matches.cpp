@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "failure.h"
-#include "json_value.h"
-#include "files.h"
+#include "base/failure.h"
+#include "base/json_value.h"
+#include "base/files.h"
 #include "tokenizer/pattern.h"
 
 using namespace command;

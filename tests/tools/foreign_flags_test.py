@@ -34,7 +34,7 @@ trackio_static_space_id train_sampling_strategy trainable_token_indices truncati
 use_cpu use_dora use_liger_kernel use_peft use_qalora use_rslora use_weighting velora_config warmup_steps weight_decay
 """.split()
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "tools/stowage/foreign_flags.cpp"
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "tools/stowage/flags/foreign_flags.cpp"
 
 
 class ForeignFlagsTest(CommandTest):

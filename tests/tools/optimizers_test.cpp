@@ -1,6 +1,6 @@
 // What the command says of the optimizers is what the library does: which there are, which settings each takes, and what those are where
 // nothing is said.
-#include "optimizers.h"
+#include "flags/optimizers.h"
 
 #include "tests/api/harness.h"
 

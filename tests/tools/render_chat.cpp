@@ -7,7 +7,7 @@
 #include "chat/chat_template.h"
 #include "chat/interpreter.h"
 #include "chat/value.h"
-#include "failure.h"
+#include "base/failure.h"
 
 using namespace command;
 using chat::Value;

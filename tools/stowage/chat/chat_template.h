@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../json_value.h"
+#include "base/json_value.h"
 
 namespace command::chat {
 

@@ -1,5 +1,5 @@
 // The filters, each a function of a value and its arguments; the table at the end only names them.
-#include "filters.h"
+#include "chat/filters.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "../tokenizer/unicode.h"
-#include "functions.h"
-#include "letters.h"
-#include "numbers.h"
-#include "texts.h"
+#include "tokenizer/unicode.h"
+#include "chat/functions.h"
+#include "chat/letters.h"
+#include "chat/numbers.h"
+#include "chat/texts.h"
 
 namespace command::chat {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "value.h"
+#include "chat/value.h"
 
 namespace command::chat {
 

@@ -1,4 +1,4 @@
-#include "functions.h"
+#include "chat/functions.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "letters.h"
-#include "numbers.h"
-#include "texts.h"
+#include "chat/letters.h"
+#include "chat/numbers.h"
+#include "chat/texts.h"
 
 namespace command::chat {
 namespace {

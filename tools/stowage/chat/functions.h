@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "value.h"
+#include "chat/value.h"
 
 namespace command::chat {
 

@@ -1,4 +1,4 @@
-#include "interpreter.h"
+#include "chat/interpreter.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "filters.h"
-#include "functions.h"
-#include "numbers.h"
+#include "chat/filters.h"
+#include "chat/functions.h"
+#include "chat/numbers.h"
 
 namespace command::chat {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "syntax.h"
+#include "chat/syntax.h"
 
 namespace command::chat {
 

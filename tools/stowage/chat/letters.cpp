@@ -1,4 +1,4 @@
-#include "letters.h"
+#include "chat/letters.h"
 
 #include <utf8proc.h>
 
@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "../tokenizer/unicode.h"
-#include "../utf8.h"
-#include "long_capitals.h"
+#include "tokenizer/unicode.h"
+#include "base/utf8.h"
+#include "chat/long_capitals.h"
 
 namespace command::chat {
 namespace {

@@ -1,12 +1,12 @@
-#include "lexer.h"
+#include "chat/lexer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "../utf8.h"
-#include "value.h"
+#include "base/utf8.h"
+#include "chat/value.h"
 
 namespace command::chat {
 namespace {

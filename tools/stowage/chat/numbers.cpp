@@ -1,4 +1,4 @@
-#include "numbers.h"
+#include "chat/numbers.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "../tokenizer/unicode.h"
-#include "letters.h"
-#include "texts.h"
+#include "tokenizer/unicode.h"
+#include "chat/letters.h"
+#include "chat/texts.h"
 
 namespace command::chat {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "lexer.h"
-#include "syntax.h"
+#include "chat/lexer.h"
+#include "chat/syntax.h"
 
 namespace command::chat {
 namespace {

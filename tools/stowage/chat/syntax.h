@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "value.h"
+#include "chat/value.h"
 
 namespace command::chat {
 

@@ -1,10 +1,10 @@
-#include "texts.h"
+#include "chat/texts.h"
 
 #include <algorithm>
 #include <set>
 
-#include "../tokenizer/unicode.h"
-#include "../utf8.h"
+#include "tokenizer/unicode.h"
+#include "base/utf8.h"
 
 namespace command::chat {
 namespace {

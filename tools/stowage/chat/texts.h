@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "value.h"
+#include "chat/value.h"
 
 namespace command::chat {
 

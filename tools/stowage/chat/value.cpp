@@ -1,4 +1,4 @@
-#include "value.h"
+#include "chat/value.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "../tokenizer/unicode.h"
-#include "../utf8.h"
-#include "letters.h"
+#include "tokenizer/unicode.h"
+#include "base/utf8.h"
+#include "chat/letters.h"
 
 namespace command::chat {
 

@@ -1,11 +1,11 @@
-#include "added_tokens.h"
+#include "tokenizer/added_tokens.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "unicode.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "description.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

@@ -1,11 +1,11 @@
-#include "byte_pairs.h"
+#include "tokenizer/byte_pairs.h"
 
 #include <fmt/format.h>
 
 #include <queue>
 
-#include "../failure.h"
-#include "unicode.h"
+#include "base/failure.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

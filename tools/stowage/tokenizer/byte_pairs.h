@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "description.h"
-#include "model.h"
+#include "tokenizer/description.h"
+#include "tokenizer/model.h"
 
 namespace command {
 

@@ -1,13 +1,13 @@
-#include "charsmap.h"
+#include "tokenizer/charsmap.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <utility>
 
-#include "../failure.h"
-#include "../utf8.h"
-#include "unicode.h"
+#include "base/failure.h"
+#include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

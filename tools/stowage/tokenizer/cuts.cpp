@@ -1,8 +1,8 @@
-#include "cuts.h"
+#include "tokenizer/cuts.h"
 
 #include <algorithm>
 
-#include "unicode.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pattern.h"
-#include "unicode.h"
+#include "tokenizer/pattern.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 

@@ -1,4 +1,4 @@
-#include "description.h"
+#include "tokenizer/description.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include <utility>
 #include <variant>
 
-#include "../failure.h"
-#include "../json_value.h"
-#include "description_parts.h"
+#include "base/failure.h"
+#include "base/json_value.h"
+#include "tokenizer/description_parts.h"
 
 namespace command {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "description_parts.h"
+#include "tokenizer/description_parts.h"
 
 namespace command {
 namespace {

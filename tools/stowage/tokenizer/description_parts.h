@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../json_value.h"
-#include "description.h"
+#include "base/json_value.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "../failure.h"
-#include "base64.h"
-#include "description_parts.h"
+#include "base/failure.h"
+#include "tokenizer/base64.h"
+#include "tokenizer/description_parts.h"
 
 namespace command {
 namespace {

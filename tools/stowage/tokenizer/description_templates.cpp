@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "description_parts.h"
+#include "tokenizer/description_parts.h"
 
 namespace command {
 namespace {

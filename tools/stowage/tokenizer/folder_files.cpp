@@ -1,4 +1,4 @@
-#include "folder_files.h"
+#include "tokenizer/folder_files.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "../failure.h"
-#include "../files.h"
-#include "../json_value.h"
-#include "description_parts.h"
-#include "unicode.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/json_value.h"
+#include "tokenizer/description_parts.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "description.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

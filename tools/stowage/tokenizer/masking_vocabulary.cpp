@@ -1,4 +1,4 @@
-#include "masking_vocabulary.h"
+#include "tokenizer/masking_vocabulary.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <string_view>
 #include <variant>
 
-#include "../failure.h"
-#include "../files.h"
-#include "../json_value.h"
-#include "description.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/json_value.h"
+#include "tokenizer/description.h"
 
 namespace command {
 namespace {

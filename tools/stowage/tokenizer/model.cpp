@@ -1,10 +1,10 @@
-#include "model.h"
+#include "tokenizer/model.h"
 
 #include <variant>
 
-#include "byte_pairs.h"
-#include "unigram.h"
-#include "word_pieces.h"
+#include "tokenizer/byte_pairs.h"
+#include "tokenizer/unigram.h"
+#include "tokenizer/word_pieces.h"
 
 namespace command {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "description.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

@@ -1,4 +1,4 @@
-#include "normalization.h"
+#include "tokenizer/normalization.h"
 
 #include <utf8proc.h>
 
@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include "../utf8.h"
-#include "unicode.h"
+#include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

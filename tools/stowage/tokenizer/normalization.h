@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "charsmap.h"
-#include "pattern.h"
+#include "tokenizer/charsmap.h"
+#include "tokenizer/pattern.h"
 
 namespace command {
 

@@ -1,4 +1,4 @@
-#include "oniguruma.h"
+#include "tokenizer/oniguruma.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
-#include "../failure.h"
-#include "../utf8.h"
+#include "base/failure.h"
+#include "base/utf8.h"
 
 namespace command {
 namespace {

@@ -1,12 +1,12 @@
-#include "pattern.h"
+#include "tokenizer/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
 #include <pcre2.h>
 
-#include "../failure.h"
-#include "../utf8.h"
-#include "oniguruma.h"
+#include "base/failure.h"
+#include "base/utf8.h"
+#include "tokenizer/oniguruma.h"
 
 namespace command {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "description.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

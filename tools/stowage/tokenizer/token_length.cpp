@@ -1,9 +1,9 @@
-#include "token_length.h"
+#include "tokenizer/token_length.h"
 
 #include <fmt/format.h>
 
-#include "../failure.h"
-#include "../utf8.h"
+#include "base/failure.h"
+#include "base/utf8.h"
 
 namespace command {
 

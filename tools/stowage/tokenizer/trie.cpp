@@ -1,4 +1,4 @@
-#include "trie.h"
+#include "tokenizer/trie.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "truncation.h"
+#include "tokenizer/truncation.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "encoding.h"
+#include "tokenizer/encoding.h"
 
 namespace command {
 

@@ -1,4 +1,4 @@
-#include "unicode.h"
+#include "tokenizer/unicode.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>
@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "../failure.h"
-#include "../foreign_file.h"
-#include "../units.h"
-#include "../utf8.h"
-#include "unicode_tables.h"
+#include "base/failure.h"
+#include "base/foreign_file.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "tokenizer/unicode_tables.h"
 
 namespace command {
 namespace {

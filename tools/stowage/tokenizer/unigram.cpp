@@ -1,12 +1,12 @@
-#include "unigram.h"
+#include "tokenizer/unigram.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "../failure.h"
-#include "token_length.h"
-#include "unicode.h"
+#include "base/failure.h"
+#include "tokenizer/token_length.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

@@ -1,4 +1,4 @@
-#include "vocabulary_file.h"
+#include "tokenizer/vocabulary_file.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "../downloads.h"
-#include "../failure.h"
-#include "../files.h"
-#include "../lines.h"
-#include "../json_value.h"
-#include "description_parts.h"
-#include "unicode.h"
+#include "base/downloads.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/lines.h"
+#include "base/json_value.h"
+#include "tokenizer/description_parts.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {

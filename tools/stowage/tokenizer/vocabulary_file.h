@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "description.h"
+#include "tokenizer/description.h"
 
 namespace command {
 

@@ -1,9 +1,9 @@
-#include "word_pieces.h"
+#include "tokenizer/word_pieces.h"
 
 #include <fmt/format.h>
 
-#include "../failure.h"
-#include "token_length.h"
+#include "base/failure.h"
+#include "tokenizer/token_length.h"
 
 namespace command {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "description.h"
-#include "model.h"
-#include "trie.h"
+#include "tokenizer/description.h"
+#include "tokenizer/model.h"
+#include "tokenizer/trie.h"
 
 namespace command {
 

@@ -1,0 +1,24 @@
+#include "base/messages.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/repeated.h"
+
+namespace command {
+
+void write_to_stderr(std::string_view text) noexcept { write_all(text, stderr); }
+
+void write_to_stdout(std::string_view text) noexcept { write_all(text, stdout); }
+
+void occupy_standard_descriptors() noexcept {
+  // From the lowest on: open takes the lowest number that is free. The ends are the wrong ones on purpose.
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+}  // namespace command

@@ -1,0 +1,101 @@
+#include "data/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/failure.h"
+#include "base/lines.h"
+#include "base/utf8.h"
+
+namespace command {
+namespace {
+
+constexpr std::string_view blanks = " \t\r", blanks_but_tabs = " \r";
+
+std::string_view trimmed(std::string_view text, std::string_view blank = blanks) {
+  const size_t begin = text.find_first_not_of(blank), end = text.find_last_not_of(blank);
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
+
+// Takes the first bytes off a text.
+std::string_view take(std::string_view& text, size_t bytes) {
+  const std::string_view taken = text.substr(0, bytes);
+  text.remove_prefix(taken.size());
+  return taken;
+}
+
+}  // namespace
+
+CsvReader::CsvReader(std::string_view text, const std::string& name, char separator)
+    : text_(without_mark(text)), name_(name), separator_(separator), ends_{separator, '\n'}, blanks_(separator == '\t' ? blanks_but_tabs : blanks) {}
+
+std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
+
+std::optional<std::vector<std::string>> CsvReader::record() {
+  while (!text_.empty()) {
+    line_ = next_line_;
+    const std::string_view here = text_.substr(0, text_.find('\n'));
+    if (trimmed(here, blanks_).empty()) {
+      take(text_, here.size() + 1);
+      next_line_ += 1;
+      if (keeps_blank_lines_) return std::vector<std::string>{""};
+      continue;
+    }
+    std::vector<std::string> fields;
+    do fields.push_back(field());
+    while (take(text_, 1) == std::string_view(&separator_, 1));
+    next_line_ += 1;
+    return fields;
+  }
+  return std::nullopt;
+}
+
+// Up to the separator or the end of the line behind it.
+std::string CsvReader::field() {
+  const size_t begin = text_.find_first_not_of(blanks_);
+  if (begin != std::string_view::npos && text_[begin] == '"') {
+    take(text_, begin + 1);
+    return quoted_field();
+  }
+  const std::string_view all = take(text_, text_.find_first_of(ends_));
+  if (!keeps_blanks_) return std::string(trimmed(all, blanks_));
+  return std::string(all.substr(0, all.size() - ((text_.empty() || text_[0] == '\n') && all.ends_with('\r'))));   // a line may end as Windows has it
+}
+
+// Behind its first quote.
+std::string CsvReader::quoted_field() {
+  std::string value;
+  for (bool again = true; again;) {
+    const size_t quote = text_.find('"');
+    if (quote == std::string_view::npos) throw Failure(exit_failed, where() + ": a field in quotes has no end");
+    const std::string_view part = take(text_, quote);
+    take(text_, 1);
+    next_line_ += static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+    again = text_.starts_with('"');
+    value += part;
+    if (again) value += take(text_, 1);
+  }
+  const std::string_view behind = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
+  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected {} behind \"{}\", found {}", where(), separator_ == ',' ? "a comma" : separator_ == '\t' ? "a tab" : "a separator", shortened(value), shortened(behind)));
+  return value;
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (&field != fields.data()) line += ',';
+    const bool has_mark = without_mark(field).size() < field.size();   // which would be none of the field where it begins a file
+    const bool is_alone = fields.size() == 1 && field.empty();          // would be a blank line
+    if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos && trimmed(field).size() == field.size()) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char c : field) line += c == '"' ? "\"\"" : std::string(1, c);
+    line += '"';
+  }
+  return line + '\n';
+}
+
+}  // namespace command

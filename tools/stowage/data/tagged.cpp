@@ -1,0 +1,246 @@
+#include "data/tagged.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/failure.h"
+#include "base/json_value.h"
+#include "tokenizer/unicode.h"
+#include "base/units.h"
+#include "base/utf8.h"
+
+namespace command {
+namespace {
+
+constexpr std::string_view word_names[] = {"tokens", "words"}, tag_names[] = {"tags", "ner_tags", "labels"};
+
+// The member of one of these names that is there; a view of null where none is.
+template <size_t n>
+JsonView member_of(const JsonView& object, const std::string_view (&names)[n], const std::string* given) {
+  if (given) return object.at(*given);
+  for (const std::string_view name : names)
+    if (const JsonView member = object.at(name); !member.is_null()) return member;
+  return object.at(names[0]);
+}
+
+JsonView words_in(const JsonView& object, const LabelFields& fields) { return member_of(object, word_names, fields.text_given ? &fields.text : nullptr); }
+JsonView tags_in(const JsonView& object, const LabelFields& fields) { return member_of(object, tag_names, fields.label_given ? &fields.label : nullptr); }
+
+TaggedText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_tags) {
+  const auto is_used = [&](std::string_view key) {
+    const auto is_one = [&](std::string_view name) { return key == name; };
+    return key == fields.text || key == fields.label || std::any_of(std::begin(word_names), std::end(word_names), is_one) || std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
+  };
+  const JsonValue value = read_object(line, place, is_used);
+  JsonView(value, place).members();   // of an object
+  const JsonView object(value, place + ": ");
+  TaggedText text;
+  text.place = place;
+  for (const JsonView& word : words_in(object, fields).elements()) text.words.push_back(word.text());
+  if (!with_tags) return text;
+  const JsonView tags = tags_in(object, fields);
+  for (const JsonView& tag : tags.elements()) {
+    const bool is_number = tag.raw().kind == JsonValue::Kind::number;
+    if (text.tags.empty()) text.has_numbers = is_number;
+    if (text.has_numbers != is_number || (!is_number && !tag.is_text())) tag.fail(text.has_numbers ? "a number, as the first tag is" : "a string");
+    text.tags.push_back(is_number ? fmt::format("{}", tag.whole(UINT32_MAX)) : tag.text());
+  }
+  return text;
+}
+
+// The first column is the word, the last one its tag.
+std::vector<TaggedText> read_conll(std::string_view content, const std::string& path, bool with_tags) {
+  std::vector<TaggedText> texts;
+  bool is_open = false;
+  for (uint64_t number = 1; !content.empty(); ++number) {
+    const size_t end = std::min(content.find('\n'), content.size());
+    std::string_view line = content.substr(0, end);
+    content.remove_prefix(std::min(end + 1, content.size()));
+    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+    while (!line.empty() && blank(line.back())) line.remove_suffix(1);
+    while (!line.empty() && blank(line.front())) line.remove_prefix(1);
+    if (line.empty() || line.starts_with("-DOCSTART-")) {   // CoNLL-2003 has that word between its documents
+      is_open = false;
+      continue;
+    }
+    const std::string_view word = line.substr(0, line.find_first_of(" \t")), tag = line.substr(line.find_last_of(" \t") + 1);
+    if (with_tags && word.size() == line.size())
+      throw Failure(exit_failed, fmt::format("{}, line {}: expected a word and its tag, found \"{}\"", path, number, shortened(line)));
+    if (!is_open) texts.push_back({{}, {}, fmt::format("{}, line {}", path, number)});
+    is_open = true;
+    texts.back().words.emplace_back(word);
+    if (with_tags) texts.back().tags.emplace_back(tag);
+  }
+  return texts;
+}
+
+}  // namespace
+
+bool holds_tags(const DataSource& data, const LabelFields& fields) {
+  if (data.is_conll()) return true;
+  if (!data.holds_objects()) return false;
+  bool found = false;
+  data.for_objects([&](std::string_view text, const std::string& place) {
+    const JsonValue object = read_object(text, place, {});
+    if (object.kind == JsonValue::Kind::object) found = words_in(JsonView(object, place), fields).is_array();
+    return false;
+  });
+  return found;
+}
+
+std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags) {
+  const std::string& path = data.name();
+  std::vector<TaggedText> texts;
+  if (data.is_conll()) {
+    for (size_t i = 0; i < data.files().size(); ++i)
+      for (TaggedText& text : read_conll(data.content(i), data.files()[i].path, with_tags)) texts.push_back(std::move(text));
+  } else {
+    data.for_objects([&](std::string_view text, const std::string& place) {
+      texts.push_back(of_object(text, place, fields, with_tags));
+      return true;
+    });
+  }
+  if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected texts of words, found none", path));
+  for (const TaggedText& text : texts) {
+    if (text.words.empty() && with_tags) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
+    if (!with_tags) continue;
+    if (text.tags.size() != text.words.size())
+      throw Failure(exit_failed, fmt::format("{}: expected a tag for each of {} words, found {}", text.place, grouped(text.words.size()), grouped(text.tags.size())));
+    for (const std::string& tag : text.tags)
+      if (tag.empty() || tag != valid_utf8(tag) || tag.find('\0') != std::string::npos)
+        throw Failure(exit_failed, fmt::format("{}: a tag {}", text.place, tag.empty() ? "is empty" : "is not UTF-8, or has a zero byte"));
+  }
+  return texts;
+}
+
+std::vector<std::string> tags_of(std::span<const TaggedText> texts) {
+  std::set<std::string> names;
+  for (const TaggedText& text : texts) {
+    if (text.has_numbers)
+      throw Failure(exit_failed, fmt::format("{}: its tags are numbers; say what they are called with --label-names NAME,…, in the order of their numbers", text.place));
+    names.insert(text.tags.begin(), text.tags.end());
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts, std::span<const std::string> labels) {
+  std::map<std::string_view, uint32_t> numbers;
+  for (size_t i = 0; i < labels.size(); ++i) numbers.emplace(labels[i], static_cast<uint32_t>(i));
+  std::vector<std::vector<uint32_t>> all;
+  for (const TaggedText& text : texts) {
+    all.emplace_back();
+    for (const std::string& tag : text.tags) {
+      uint32_t number = static_cast<uint32_t>(labels.size());
+      if (text.has_numbers) std::from_chars(tag.data(), tag.data() + tag.size(), number);
+      else if (const auto found = numbers.find(tag); found != numbers.end()) number = found->second;
+      if (number >= labels.size())
+        throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, shortened(tag), grouped(labels.size())));
+      all.back().push_back(number);
+    }
+  }
+  return all;
+}
+
+std::vector<std::pair<size_t, size_t>> word_places(std::string_view text, const std::string& name) {
+  require_utf8(text, name);
+  std::vector<std::pair<size_t, size_t>> places;
+  bool is_open = false;
+  for (size_t at = 0; at < text.size();) {
+    const Character c = first_character(text.substr(at));
+    const bool is_sign = is_punctuation(c.code), is_between = is_space(c.code);
+    if (!is_between && (!is_open || is_sign)) places.emplace_back(at, at);
+    at += c.bytes;
+    if (!is_between) places.back().second = at;
+    is_open = !is_between && !is_sign;
+  }
+  return places;
+}
+
+SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place, const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
+  if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is words; there is no tokenizer (--tokenizer)", place));
+  SeenWords seen;
+  std::vector<int32_t> of_word;   // of each token its word; -1: none
+  if (tokenization.kind() == Tokenization::Kind::bytes) {
+    for (size_t w = 0; w < words.size(); ++w) {
+      if (w > 0) seen.text.tokens.push_back(' '), of_word.push_back(-1);
+      for (const int32_t token : tokenization.encode(words[w], place)) seen.text.tokens.push_back(token), of_word.push_back(static_cast<int32_t>(w));
+    }
+    seen.text.is_cut = seen.text.tokens.size() > most;
+    if (seen.text.is_cut) seen.text.tokens.resize(most), of_word.resize(most);
+  } else {
+    EncodeOptions options;
+    options.max_tokens = most;
+    std::vector<std::string> spaced;
+    if (tokenization.joins_words())
+      for (const std::string& word : words) spaced.push_back(word.starts_with(' ') ? word : " " + word);
+    Encoding encoding = tokenization.encode_words(spaced.empty() ? words : std::span<const std::string>(spaced), place, options);
+    const bool has_types = std::any_of(encoding.token_types.begin(), encoding.token_types.end(), [](int32_t type) { return type != 0; });
+    if (has_types && model.token_types < 2)
+      throw Failure(exit_failed, fmt::format("{}: the tokenizer gives tokens types, and the model has {} types of tokens", place, model.token_types));
+    if (!has_types) encoding.token_types.clear();
+    seen.text = {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
+    of_word = std::move(encoding.word_ids);
+  }
+  if (seen.text.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", place));
+  seen.first.assign(words.size(), -1);
+  for (size_t i = of_word.size(); i-- > 0;)
+    if (of_word[i] >= 0) seen.first[static_cast<size_t>(of_word[i])] = static_cast<int64_t>(i);
+  return seen;
+}
+
+std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts, size_t labels) {
+  std::vector<SeenText> list;
+  for (const SeenWords& text : texts) list.push_back(text.text);
+  const std::vector<float> logits = label_logits(trainer, list, labels, true);
+  std::vector<std::vector<float>> all;
+  auto row = logits.begin();   // of the text's first token
+  for (const SeenWords& text : texts) {
+    all.emplace_back();
+    for (const int64_t first : text.first)
+      if (first >= 0) {
+        const auto begin = row + first * static_cast<std::ptrdiff_t>(labels);
+        all.back().insert(all.back().end(), begin, begin + static_cast<std::ptrdiff_t>(labels));
+      }
+    row += static_cast<std::ptrdiff_t>(text.text.tokens.size() * labels);
+  }
+  return all;
+}
+
+Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model,
+                         uint64_t sequence, Order order) {
+  const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, labels);
+  struct Document { SeenText text; std::vector<uint32_t> labels; Origin origin; };
+  std::vector<Document> documents;
+  Examples all;
+  for (size_t t = 0; t < texts.size(); ++t) {
+    SeenWords seen = tokens_of_words(texts[t].words, texts[t].place, tokenization, model, sequence);
+    all.counts.longer += seen.text.is_cut;
+    Document document{std::move(seen.text), {}, {t + 1, texts[t].place}};
+    document.labels.assign(document.text.tokens.size(), UINT32_MAX);
+    for (size_t w = 0; w < seen.first.size(); ++w) {
+      if (seen.first[w] >= 0) document.labels[static_cast<size_t>(seen.first[w])] = numbers[t][w];
+      all.counts.learned += seen.first[w] >= 0;
+      all.counts.unlearned += seen.first[w] < 0;
+    }
+    documents.push_back(std::move(document));
+  }
+  shuffle(documents, order);
+  all.counts.examples = documents.size();
+  for (const Document& document : documents) {
+    all.origins.push_back(document.origin);
+    for (size_t i = 0; i < document.labels.size(); ++i) {
+      for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(document.labels[i] >> (8 * byte));
+      const bool is_second = !document.text.token_types.empty() && document.text.token_types[i] != 0;
+      all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));
+    }
+    all.tokens.insert(all.tokens.end(), document.text.tokens.begin(), document.text.tokens.end());
+  }
+  return all;
+}
+
+}  // namespace command

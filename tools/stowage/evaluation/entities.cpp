@@ -1,0 +1,70 @@
+#include "evaluation/entities.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace command {
+namespace {
+
+// "B-PER" as 'B' and "PER".
+struct Tag { char kind; std::string_view type; };
+
+Tag read_tag(std::string_view tag) {
+  std::string_view type = tag.substr(std::min<size_t>(tag.size(), 1));
+  if (const size_t dash = type.find('-'); dash != type.npos) type.remove_prefix(dash + 1);
+  return {tag.empty() ? 'O' : tag[0], type.empty() ? "_" : type};
+}
+
+bool ends(const Tag& before, const Tag& tag) {
+  if (before.kind == 'O') return false;
+  if (before.kind == 'E' || before.kind == 'S') return true;
+  return tag.kind == 'B' || tag.kind == 'S' || tag.kind == 'O' || before.type != tag.type;
+}
+
+bool begins(const Tag& before, const Tag& tag) {
+  if (tag.kind == 'O') return false;
+  if (tag.kind == 'B' || tag.kind == 'S') return true;
+  return before.kind == 'E' || before.kind == 'S' || before.kind == 'O' || before.type != tag.type;
+}
+
+}  // namespace
+
+bool are_entity_tags(std::span<const std::string> names) {
+  const auto is_one = [](std::string_view name) {
+    if (name == "O") return true;
+    if (name.empty() || std::string_view("BIES").find(name[0]) == std::string_view::npos) return false;
+    return name.size() == 1 || (name[1] == '-' && name.size() > 2);
+  };
+  return std::all_of(names.begin(), names.end(), is_one) && std::any_of(names.begin(), names.end(), [](const std::string& name) { return name != "O"; });
+}
+
+std::vector<Entity> entities_of(std::span<const std::string> tags) {
+  std::vector<Entity> found;
+  Tag before{'O', ""};
+  size_t begin = 0;
+  for (size_t i = 0; i <= tags.size(); ++i) {
+    const Tag tag = i < tags.size() ? read_tag(tags[i]) : Tag{'O', "_"};
+    if (ends(before, tag)) found.push_back({std::string(before.type), begin, i});
+    if (begins(before, tag)) begin = i;
+    before = tag;
+  }
+  return found;
+}
+
+void EntityScores::add(std::span<const std::string> tags, std::span<const std::string> answers) {
+  std::set<std::tuple<std::string, size_t, size_t>> wanted;
+  for (const Entity& e : entities_of(tags)) {
+    wanted.emplace(e.type, e.first, e.end);
+    ++all.wanted, ++by_type[e.type].wanted;
+  }
+  for (const Entity& e : entities_of(answers)) {
+    EntityCounts& of_type = by_type[e.type];
+    ++all.given, ++of_type.given;
+    const bool is_right = wanted.count({e.type, e.first, e.end}) > 0;
+    all.right += is_right, of_type.right += is_right;
+  }
+}
+
+}  // namespace command

@@ -1,0 +1,87 @@
+#include "evaluation/value_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace command {
+namespace {
+
+double f1_of(double right, double wanted, double given) { return wanted + given > 0 ? 2 * right / (wanted + given) : 0; }
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto count = static_cast<double>(a.size());
+  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / count, mean_b = std::accumulate(b.begin(), b.end(), 0.0) / count;
+  double products = 0, squares_a = 0, squares_b = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    products += (a[i] - mean_a) * (b[i] - mean_b);
+    squares_a += (a[i] - mean_a) * (a[i] - mean_a);
+    squares_b += (b[i] - mean_b) * (b[i] - mean_b);
+  }
+  const auto are_alike = [](const std::vector<double>& x) { return std::all_of(x.begin(), x.end(), [&](double y) { return y == x[0]; }); };
+  if (are_alike(a) || are_alike(b)) return std::numeric_limits<double>::quiet_NaN();
+  return std::clamp(products / std::sqrt(squares_a * squares_b), -1.0, 1.0);
+}
+
+// From 1 on; equal numbers have the mean of the ranks that they take together.
+std::vector<double> ranks_of(const std::vector<double>& numbers) {
+  std::vector<size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return numbers[a] < numbers[b]; });
+  std::vector<double> ranks(numbers.size());
+  for (size_t first = 0, end; first < order.size(); first = end) {
+    for (end = first; end < order.size() && numbers[order[end]] == numbers[order[first]];) ++end;
+    for (size_t i = first; i < end; ++i) ranks[order[i]] = static_cast<double>(first + end + 1) / 2;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+LabelsMetrics labels_metrics(std::span<const float> values, std::span<const float> logits, size_t count) {
+  std::vector<double> right(count), wanted(count), given(count);
+  double hits = 0;
+  for (size_t first = 0; first < values.size(); first += count) {
+    bool all_right = true;
+    for (size_t k = 0; k < count; ++k) {
+      const bool is_there = values[first + k] > 0.5f, is_named = logits[first + k] > 0;
+      wanted[k] += is_there;
+      given[k] += is_named;
+      right[k] += is_there && is_named;
+      all_right = all_right && is_there == is_named;
+    }
+    hits += all_right;
+  }
+  const auto sum = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); };
+  LabelsMetrics metrics;
+  metrics.accuracy = hits * static_cast<double>(count) / static_cast<double>(values.size());
+  metrics.f1_micro = f1_of(sum(right), sum(wanted), sum(given));
+  for (size_t k = 0; k < count; ++k) metrics.f1_macro += f1_of(right[k], wanted[k], given[k]) / static_cast<double>(count);
+  return metrics;
+}
+
+NumberMetrics number_metrics(std::span<const float> values, std::span<const float> answers, size_t count) {
+  NumberMetrics metrics;
+  for (size_t k = 0; k < count; ++k) {
+    std::vector<double> wanted, given;
+    double squares = 0, sum = 0;
+    for (size_t i = k; i < values.size(); i += count) {
+      wanted.push_back(static_cast<double>(values[i]));
+      given.push_back(static_cast<double>(answers[i]));
+      const double difference = given.back() - wanted.back();
+      squares += difference * difference;
+      sum += std::abs(difference);
+    }
+    const double share = 1 / static_cast<double>(count), texts = static_cast<double>(wanted.size());
+    metrics.mse += share * squares / texts;
+    metrics.mae += share * sum / texts;
+    metrics.pearson += share * correlation(wanted, given);
+    metrics.spearman += share * correlation(ranks_of(wanted), ranks_of(given));
+  }
+  metrics.rmse = std::sqrt(metrics.mse);
+  return metrics;
+}
+
+}  // namespace command

@@ -1,0 +1,11 @@
+// The largest preset that fits a budget: `stowage plan --max model`.
+#pragma once
+#include "flags/flags.h"
+
+namespace command {
+
+// Prints the preset with the most parameters that fits with these options. If no sequence was asked for, it
+// is limited to a preset's positions. `adapters`: only its flags about new adapters count.
+void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given, bool json);
+
+}  // namespace command

@@ -1,0 +1,131 @@
+#include "plans/plan_comparison.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "base/units.h"
+
+namespace command {
+namespace {
+
+std::string change(double first, double second) {
+  if (first == second) return "";
+  if (first == 0) return "new";
+  return fmt::format("{:+.1f} %", 100 * (second / first - 1));
+}
+
+// "7 of 1024 rows": how many blocks run their feed-forward part in tiles, and of how many rows. Older plans
+// do not say.
+std::optional<std::string> tiled_blocks(const std::string& plan, const std::string& path) {
+  constexpr std::string_view name = "\"tiles\":";
+  const size_t found = plan.find(name), begin = found + name.size();
+  if (found == std::string::npos) return std::nullopt;
+  JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
+  const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
+  std::map<uint64_t, uint64_t> blocks;   // by the rows of their tiles
+  uint64_t next = 0;                     // the first block after those that earlier entries name
+  reader.list('[', ']', [&] {
+    uint64_t first = 1, last = 0, rows = 0;
+    reader.object([&](const std::string& key) {
+      if (key == "rows") {
+        rows = reader.whole();
+      } else if (key == "blocks") {
+        reader.expect('[');
+        first = reader.whole();
+        reader.expect(',');
+        last = reader.whole();
+        reader.expect(']');
+      } else {
+        reader.fail(fmt::format("\"{}\" is not a field of tiles", key));
+      }
+    });
+    if (rows < 1) reader.fail("tiles have a row or more");
+    if (first < next || last < first || last >= layers)
+      reader.fail(fmt::format(
+          "its tiles name blocks that are not among the model's {}, or that were named before", layers));
+    next = last + 1;
+    blocks[rows] += last - first + 1;
+  });
+  std::string text;
+  for (const auto& [rows, count] : blocks) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, rows);
+  return text.empty() ? "none" : text + " rows";
+}
+
+}  // namespace
+
+void compare_plans(const std::string& first, const std::string& second) {
+  const std::string paths[2] = {first, second};
+  std::string texts[2];
+  for (int i = 0; i < 2; ++i) {
+    texts[i] = read_text(paths[i]);
+    if (json_string(texts[i], "", "format") != "stowage-plan" || !json_number(texts[i], "layout", "gap") ||
+        !json_number(texts[i], "bytes", "peak"))
+      throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
+  }
+  const std::optional<std::string> tiled[2] = {tiled_blocks(texts[0], first), tiled_blocks(texts[1], second)};
+  fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
+  const auto say = [](const char* name, const std::optional<std::string>& a, const std::optional<std::string>& b) {
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
+  };
+  const auto words = [&](const char* name, const char* scope, const char* key) {
+    say(name, json_string(texts[0], scope, key), json_string(texts[1], scope, key));
+  };
+  const auto flags = [&](const char* name, const char* scope, const char* key) {
+    const auto word = [](std::optional<bool> x) { return x ? std::optional<std::string>(*x ? "yes" : "no") : std::nullopt; };
+    say(name, word(json_bool(texts[0], scope, key)), word(json_bool(texts[1], scope, key)));
+  };
+  const auto lists = [&](const char* name, const char* key) {
+    const auto a = json_list(texts[0], "numerics", key), b = json_list(texts[1], "numerics", key);
+    const auto many = [](const auto& x) { return !x ? "-" : x->empty() ? "none" : fmt::format("{}", x->size()); };
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, many(a), many(b), a == b ? "" : "differs");
+  };
+  const auto numbers = [&](const char* name, const char* scope, const char* key, auto show) {
+    const auto a = json_number(texts[0], scope, key), b = json_number(texts[1], scope, key);
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-", a && b ? change(*a, *b) : "");
+  };
+  const auto whole = [](double x) { return std::abs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x); };
+  const auto bytes = [](double x) { return x >= 0 && x < 1e19 ? human_bytes(static_cast<uint64_t>(x)) : fmt::format("{:.3g}", x); };
+  const auto seconds = [](double x) { return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x); };
+  const auto percent = [](double x) { return fmt::format("{:.1f} %", x * 100); };
+  for (int i = 0; i < 2; ++i)
+    if (!json_bool(texts[i], "", "fits").value_or(true)) fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
+  words("model", "model", "architecture");
+  numbers("parameters", "model", "parameters", whole);
+  words("device", "device", "name");
+  words("precision", "numerics", "precision");
+  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "preference", "quantize"}) words(name, "numerics", name);
+  words("quantize embeddings", "numerics", "quantize_embeddings");
+  numbers("state bits", "numerics", "state_bits", whole);
+  flags("fused update", "numerics", "fused_update");
+  flags("exact", "numerics", "exact");
+  lists("groups", "groups");
+  lists("optional inputs", "inputs");
+  numbers("budget", "bytes", "budget", bytes);
+  numbers("global batch", "request", "global_batch", whole);
+  numbers("sequence", "request", "sequence", whole);
+  numbers("threads", "request", "threads", whole);
+  // The plan's choices are in "numerics"; "request" has the values that were asked for.
+  numbers("micro-batch", "numerics", "micro_batch", whole);
+  numbers("accumulation steps", "numerics", "accumulation_steps", whole);
+  numbers("loss chunks", "numerics", "loss_chunks", whole);
+  lists("runs of recompute", "recompute");
+  say("blocks in tiles", tiled[0], tiled[1]);
+  lists("kinds of offload", "offload");
+  numbers("step", "predicted", "step_seconds", seconds);
+  numbers("tokens/s", "predicted", "tokens_per_second", whole);
+  numbers("of it recompute", "predicted", "recompute_fraction", percent);
+  numbers("host memory", "bytes", "host", bytes);
+  for (const char* name : {"parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding",
+                           "arena", "reserve", "peak"})
+    numbers(name, "bytes", name, bytes);
+}
+
+}  // namespace command

@@ -1,0 +1,304 @@
+#include "run/run_folder.h"
+
+#include <fmt/format.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/folder_lock.h"
+#include "run/model_card.h"
+#include "evaluation/reference.h"
+#include "data/tokenization.h"
+
+namespace command {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view probe = ".writable-";   // an empty file, and six letters more: what a folder is tried with
+
+// The process that writes NAME.tmp.PROCESS.N, if the name is of that form.
+std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
+  if (!file.starts_with(name)) return std::nullopt;
+  file.remove_prefix(name.size());
+  constexpr std::string_view mark = ".tmp.";
+  if (!file.starts_with(mark)) return std::nullopt;
+  file.remove_prefix(mark.size());
+  const char* const end = file.data() + file.size();
+  pid_t process = 0;
+  unsigned number = 0;
+  const auto first = std::from_chars(file.data(), end, process);
+  if (first.ec != std::errc() || process <= 0 || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, number);
+  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
+  return process;
+}
+
+// Whether it is what a process that is no more left of writing NAME.
+bool is_stale(std::string_view file, std::string_view name) {
+  const auto process = writer_of(file, name);
+  return process && ::kill(*process, 0) != 0 && errno == ESRCH;
+}
+
+bool is_plan(const std::string& file) {
+  const auto text = is_folder(file) ? std::nullopt : read_text_if_there(file);
+  return text && json_string(*text, "", "format") == "stowage-plan";
+}
+
+void move(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    throw Failure(exit_failed, fmt::format("{}: cannot move to {}: {}", from, to, std::strerror(errno)));
+}
+
+void move_those_there(const std::vector<std::string>& from, const std::vector<std::string>& to) {
+  for (size_t i = 0; i < from.size(); ++i)
+    if (is_there(from[i])) move(from[i], to[i]);
+}
+
+// What is in a folder, by name. Not in a loop over an iterator: going on throws what names no folder.
+std::vector<std::string> entries_of(const std::string& folder, std::error_code& problem) {
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) names.push_back(at->path().filename().string());
+  return names;
+}
+
+// All that is in a folder, if it is there.
+void move_entries(const std::string& from, const std::string& to) {
+  std::error_code problem;
+  const std::vector<std::string> names = entries_of(from, problem);
+  if (problem && problem != std::errc::no_such_file_or_directory) throw Failure(exit_failed, fmt::format("{}: cannot read the folder: {}", from, problem.message()));
+  for (const std::string& name : names) move(from + "/" + name, to + "/" + name);
+}
+
+// The batches of a checkpoint that --keep has left.
+std::optional<uint64_t> batches_of(std::string_view name) {
+  constexpr std::string_view end = ".stw";
+  uint64_t batches = 0;
+  if (!name.ends_with(end)) return std::nullopt;
+  name.remove_suffix(end.size());
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), batches);
+  return read.ec == std::errc() && read.ptr == name.data() + name.size() ? std::optional(batches) : std::nullopt;
+}
+
+// In one step, in place of what is there.
+bool link_in_place(const std::string& from, const std::string& to) {
+  const std::string beside = to + unfinished;
+  ::unlink(beside.c_str());
+  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0 && ::rename(beside.c_str(), to.c_str()) == 0;
+}
+
+bool is_empty_file(const std::string& path) {
+  struct stat status;
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
+}  // namespace
+
+MadeFolder::MadeFolder(const std::string& path) : path_(is_folder(path) ? "" : path) {}
+
+MadeFolder::~MadeFolder() {
+  if (!path_.empty()) ::rmdir(path_.c_str());   // of folders with something in them it takes none
+}
+
+RunFolder::RunFolder(const std::string& path) : path_(path) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+}
+
+bool RunFolder::holds(const std::string& path) const {
+  std::error_code problem;
+  if (path.empty() || !is_there(path)) return false;
+  // Both where the name lies, because a link in the folder would be removed, and where links lead.
+  const bool upwards = fs::path(path).filename() == "..";
+  const fs::path beside = upwards ? fs::path() : fs::canonical(fs::absolute(path, problem).parent_path(), problem);
+  for (const fs::path& start : {beside, fs::canonical(path, problem)})
+    for (fs::path at = start; at.has_relative_path(); at = at.parent_path())
+      if (is_same(at.string(), path_)) return true;
+  if (is_folder(path))
+    for (const std::string& name : entries_of(path, problem))
+      if (writes(path + "/" + name)) return true;
+  return false;
+}
+
+std::vector<std::string> RunFolder::files() const {
+  return {checkpoint(), checkpoints(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(),
+          plan(), settings(), metrics(), loss_curve()};
+}
+
+std::vector<std::string> RunFolder::early_files() const {
+  return {plan(), metrics(), settings(), labels(), reference(), evaluation_reference()};
+}
+
+std::vector<std::string> RunFolder::tokenizer_files() const {
+  std::vector<std::string> files;
+  for (const char* name : tokenizer_file_names()) files.push_back(path_ + "/" + name);
+  return files;
+}
+
+std::string RunFolder::kept_checkpoint(uint64_t batches) const { return fmt::format("{}/{}.stw", checkpoints(), batches); }
+
+bool RunFolder::keep_best() const {
+  std::error_code problem;
+  fs::create_directories(checkpoints(), problem);
+  return link_in_place(checkpoint(), best_checkpoint());
+}
+
+bool RunFolder::keep_checkpoint(uint64_t batches, uint64_t most) const {
+  std::error_code problem;
+  fs::create_directories(checkpoints(), problem);
+  const bool is_kept = link_in_place(checkpoint(), kept_checkpoint(batches));
+  std::vector<uint64_t> kept;
+  for (const std::string& name : entries_of(checkpoints(), problem))
+    if (const auto of_file = batches_of(name)) kept.push_back(*of_file);
+  std::sort(kept.rbegin(), kept.rend());
+  for (size_t i = most; i < kept.size(); ++i) ::unlink(kept_checkpoint(kept[i]).c_str());
+  return is_kept;
+}
+
+bool RunFolder::writes(const std::string& path) const {
+  for (const std::string& file : files())
+    if (is_same(path, file)) return true;
+  return is_card_of_run(card()) && is_same(path, card());
+}
+
+void RunFolder::refuse_to_replace() const {
+  if (is_there(checkpoint()))
+    throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace it with "
+                                           "--overwrite, or give another --out",
+                                           checkpoint(), path_));
+  if (replaced().has_result())
+    throw Failure(exit_failed, fmt::format("{} holds what a run here was to replace, which never saved: move it away, give it up with "
+                                           "--overwrite, or give another --out",
+                                           replaced().path()));
+  // Worth nothing without a checkpoint, where a plan says that a run wrote them: it comes before the first line of metrics.
+  const std::vector<std::string> leftovers = is_plan(plan()) ? early_files() : std::vector<std::string>();
+  for (const std::string& file : files())
+    if (is_there(file) && std::find(leftovers.begin(), leftovers.end(), file) == leftovers.end())
+      throw Failure(exit_failed, fmt::format("{} exists already: give another --out, or replace it with --overwrite", file));
+}
+
+void RunFolder::make_writable() const {
+  std::error_code problem;
+  fs::create_directories(path_, problem);
+  if (problem && !is_folder(path_))
+    throw Failure(exit_failed, fmt::format("--out {}: cannot create the folder: {}", path_, problem.message()));
+  if (!is_folder(path_)) throw Failure(exit_failed, fmt::format("--out {}: expected a folder, found a file", path_));
+  std::string name = fmt::format("{}/{}XXXXXX", path_, probe);
+  const int file = made_file(name);
+  if (file < 0)
+    throw Failure(exit_failed, fmt::format("--out {}: cannot write into the folder: {}", path_, std::strerror(errno)));
+  ::close(file);
+  ::unlink(name.c_str());
+}
+
+void RunFolder::remove_stale() const {
+  const std::vector<std::string> references{reference() + unfinished, evaluation_reference() + unfinished};
+  for (const std::string& file : references) ::unlink(file.c_str());   // of a run that was killed
+  std::vector<std::string> written = files();
+  for (const std::vector<std::string>& more : {tokenizer_files(), references, {check_before(), check_once(), check_twice(), card()}})
+    written.insert(written.end(), more.begin(), more.end());
+  std::error_code problem;   // who may write into a folder need not be allowed to read it
+  for (const std::string& entry : entries_of(path_, problem)) {
+    const std::string path = path_ + "/" + entry;
+    for (const std::string& file : written)
+      if (is_stale(path, file)) ::unlink(path.c_str());
+    if (entry.starts_with(probe) && entry.size() == probe.size() + 6 && is_empty_file(path)) ::unlink(path.c_str());
+  }
+}
+
+bool RunFolder::has_stale(const std::string& file) const {
+  std::error_code problem;
+  const std::vector<std::string> entries = entries_of(path_, problem);
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) { return is_stale(path_ + "/" + entry, file); });
+}
+
+bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()) || is_there(adapter_weights()); }
+
+void RunFolder::set_aside() const {
+  const RunFolder aside = replaced(), part = moving();
+  const bool never_saved = !is_there(checkpoint()) && aside.has_result();   // then what is there already is what is worth keeping
+  if (has_result() && !never_saved) {
+    const FolderLock lock(aside.path());
+    if (::mkdir(part.path().c_str(), 0777) != 0)
+      throw Failure(exit_failed, fmt::format("{}: cannot create the folder: {}", part.path(), std::strerror(errno)));
+    try {
+      move_those_there(files(), part.files());
+      move_those_there(tokenizer_files(), part.tokenizer_files());
+      if (is_card_of_run(card())) move(card(), part.card());
+      aside.clear();
+      const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
+      for (size_t i = 0; i < moved.size(); ++i)
+        if (is_there(moved[i])) ::unlink(older[i].c_str());
+      move_entries(aside.path(), part.path());   // files of others, which stay where they are
+      move(part.path(), aside.path());           // in one step, over the empty one
+    } catch (const Failure& failure) {
+      try {
+        put_back();
+      } catch (const Failure&) {   // the next run here does it
+      }
+      throw Failure(failure);
+    }
+  }
+  clear();
+}
+
+void RunFolder::undo_set_aside() const {
+  if (!is_folder(moving().path())) return;
+  const FolderLock lock(path_);   // not from a process that is at it
+  put_back();
+}
+
+void RunFolder::put_back() const {
+  const RunFolder part = moving();
+  std::vector<std::string> from = part.files(), to = files();
+  from.push_back(part.card()), to.push_back(card());
+  for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
+    if (is_there(from[i]) && is_there(to[i]))
+      throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away", from[i], path_, to[i]));
+  move_those_there(from, to);
+  move_those_there(part.tokenizer_files(), tokenizer_files());
+  move_entries(part.path(), replaced().path());
+  if (::rmdir(part.path().c_str()) != 0) throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", part.path(), std::strerror(errno)));
+}
+
+void RunFolder::forget_replaced() const {
+  const RunFolder aside = replaced();
+  if (!is_folder(aside.path())) return;
+  try {
+    const FolderLock lock(aside.path());
+    aside.clear();
+    const std::vector<std::string> here = tokenizer_files(), there = aside.tokenizer_files();
+    for (size_t i = 0; i < here.size(); ++i)   // a tokenizer that is not here again is kept there
+      if (is_there(there[i]) && read_text_if_there(here[i]) == read_text_if_there(there[i])) ::unlink(there[i].c_str());
+    ::rmdir(aside.path().c_str());   // unless there are files of others
+  } catch (const Failure&) {   // somebody goes on with it, or may keep it: no reason for a run to fail
+  }
+}
+
+void RunFolder::clear() const {
+  std::vector<std::string> list = files();
+  std::erase(list, plan());
+  if (is_card_of_run(card())) list.push_back(card());
+  list.push_back(plan());   // the last one: by it what is left is known, if this is not ended
+  std::error_code problem;
+  for (const std::string& name : entries_of(checkpoints(), problem))
+    if (const std::string file = checkpoints() + "/" + name; batches_of(name) || file == best_checkpoint() || file.ends_with(unfinished)) ::unlink(file.c_str());
+  if (is_folder(checkpoints()) && ::rmdir(checkpoints().c_str()) != 0)
+    throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", checkpoints(), std::strerror(errno)));
+  std::erase(list, checkpoints());
+  for (const std::string& file : list)
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+      throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", file, std::strerror(errno)));
+}
+
+}  // namespace command

@@ -38,7 +38,7 @@ class Alone(unittest.TestCase):
         self.assertFalse(complaints, "\n".join(complaints))
 
 
-for name in ("planner", "kernels", "src", "tools/stowage"):
+for name in ("planner", "kernels", "src", "tools/stowage", "tests/fuzz"):
     setattr(Alone, "test_" + name.replace("/", "_"), lambda self, folder=name: self.check(folder))
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 // Fuzzes what a model learns from: what a file is by its content, and lines of .jsonl files as examples, pairs of answers and texts with labels, by bytes as tokens or by token ids, and tables
 // as texts with labels. What is learned lies in the tokens, and labels that are written are read alike.
-#include "examples.h"
+#include "data/examples.h"
 #include "input.h"
-#include "labelled.h"
-#include "pairs.h"
+#include "data/labelled.h"
+#include "data/pairs.h"
 
 using namespace command;
 
@@ -33,7 +33,7 @@ void check(const Examples& all) {
 }
 
 void read_texts(const DataSource& data) {
-  const std::vector<LabelledText> texts = read_labelled(data, {}, true);
+  const std::vector<LabelledText> texts = read_labelled(data, {}, Wanted::labels);
   const std::vector<std::string> labels = labels_of(texts);
   fuzz::require(labels_in(labels_json(labels, STW_TASK_LABEL), "labels").names == labels, "labels that are written are read alike");
   static const Tokenization bytes = Tokenization::of_file("byte", "data", false, "nano", vocabulary);
@@ -41,7 +41,7 @@ void read_texts(const DataSource& data) {
   model.task = STW_TASK_LABEL;
   model.generates = 1;
   model.padding_token = -1;
-  const Examples all = label_examples(texts, labels, bytes, model, sequence);
+  const Examples all = label_examples(texts, labels, bytes, model, sequence, Order::shuffled);
   fuzz::require(all.labels.size() == 4 * texts.size(), "each text has a label");
   check(all);
 }
@@ -65,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (lines.empty() || table.empty()) return 0;
   for (const Tokenization* tokenization : {&bytes, &ids}) {
     const ExampleReader reader(text_member, *tokenization, find, 0);
-    or_failure([&] { check(read_examples(lines, reader, sequence)); });
-    or_failure([&] { check(read_pairs(lines, reader, sequence)); });
+    or_failure([&] { check(read_examples(lines, reader, sequence, Order::of_file)); });
+    or_failure([&] { check(read_pairs(lines, reader, sequence, Order::of_file)); });
   }
   or_failure([&] { holds_labels(lines, {}); });
   or_failure([&] { holds_pairs(lines); });

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "failure.h"
+#include "base/failure.h"
 #include "input.h"
 
 using namespace command;
@@ -32,7 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         for (const bool as_it_is : {false, true}) {
           const auto tokens = tokenizer.encode(text, "text", as_it_is);
           fuzz::require(tokens == tokenizer.encode(text, "text", as_it_is) && tokens == other.encode(text, "text", as_it_is), "a text has the same tokens again");
-          tokenizer.decode(tokens, true);
+          Decoding state;
+          tokenizer.decode(tokens, state);
+          tokenizer.finish(state);
           for (const Truncation truncation : {Truncation::longest_first, Truncation::only_second}) {
             const EncodeOptions options{!as_it_is, 64, truncation};
             require_whole(tokenizer.encode(text, parts[1], "text", options), options, false);

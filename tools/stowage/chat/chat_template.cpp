@@ -1,4 +1,4 @@
-#include "chat_template.h"
+#include "chat/chat_template.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <charconv>
 #include <map>
 
-#include "../failure.h"
-#include "../files.h"
-#include "../lines.h"
-#include "../tokenizer/unicode.h"
-#include "interpreter.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/lines.h"
+#include "tokenizer/unicode.h"
+#include "chat/interpreter.h"
 
 namespace command::chat {
 
@@ -406,11 +406,11 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
       list[i] = std::move(message);
       return render(std::move(list), false);
     };
-    const auto is_written = [&](std::string_view what) {   // mostly behind what was seen last
-      size_t at = text.find(what, seen);
-      if (at == std::string_view::npos) at = text.substr(0, seen + std::min(what.size(), text.size() - seen)).find(what);
-      if (at != std::string_view::npos) seen = at;
-      return at != std::string_view::npos;
+    const auto is_written = [&](std::string_view what) {   // mostly after the text that was seen last
+      size_t found = text.find(what, seen);
+      if (found == std::string_view::npos) found = text.substr(0, seen + std::min(what.size(), text.size() - seen)).find(what);
+      if (found != std::string_view::npos) seen = found;
+      return found != std::string_view::npos;
     };
     const Said said = said_by(all[i], at);
     bool has_calls = false;

@@ -1,4 +1,4 @@
-#include "tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
 
@@ -8,22 +8,22 @@
 #include <unordered_map>
 #include <utility>
 
-#include "../downloads.h"
-#include "../failure.h"
-#include "../files.h"
-#include "../lines.h"
-#include "../units.h"
-#include "../utf8.h"
-#include "added_tokens.h"
-#include "byte_pairs.h"
-#include "cuts.h"
-#include "description.h"
-#include "folder_files.h"
-#include "model.h"
-#include "normalization.h"
-#include "truncation.h"
-#include "unicode.h"
-#include "vocabulary_file.h"
+#include "base/downloads.h"
+#include "base/failure.h"
+#include "base/files.h"
+#include "base/lines.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/byte_pairs.h"
+#include "tokenizer/cuts.h"
+#include "tokenizer/description.h"
+#include "tokenizer/folder_files.h"
+#include "tokenizer/model.h"
+#include "tokenizer/normalization.h"
+#include "tokenizer/truncation.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/vocabulary_file.h"
 
 namespace command {
 namespace {
@@ -246,13 +246,13 @@ struct Tokenizer::Parts {
 
   void truncate(TextTokens& first, TextTokens* second, const std::string& name, const EncodeOptions& options) const {
     if (!options.max_tokens) return;
-    uint64_t special = 0;
+    uint64_t special_count = 0;
     if (options.special_tokens)
-      for (const TemplatePart& part : second ? pair : single) special += part.tokens.size();
+      for (const TemplatePart& part : second ? pair : single) special_count += part.tokens.size();
     const Lengths whole{first.tokens.size(), second ? std::optional(second->tokens.size()) : std::nullopt};
-    const auto lengths = special > *options.max_tokens ? std::nullopt : truncated_lengths(whole, *options.max_tokens - special, options.truncation);
+    const auto lengths = special_count > *options.max_tokens ? std::nullopt : truncated_lengths(whole, *options.max_tokens - special_count, options.truncation);
     if (!lengths)
-      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special", name, grouped(*options.max_tokens), grouped(special)));
+      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special", name, grouped(*options.max_tokens), grouped(special_count)));
     first.keep(lengths->first, truncates_left);
     if (second) second->keep(*lengths->second, truncates_left);
   }

@@ -126,7 +126,7 @@ class TokenizerTest(CommandTest):
     def test_generated_text_is_utf8(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"], vocabulary=max(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"].values()) + 1)
         for seed in range(1, 5):
-            words = ["generate", "--model", model, "--prompt", "the ship", "--threads", 1, "--seq", 16, "--tokens", 60, "--temperature", 5, "--seed", seed]
+            words = ["generate", "--model", model, "--from-scratch", "--prompt", "the ship", "--threads", 1, "--seq", 16, "--tokens", 60, "--temperature", 5, "--seed", seed]
             text = subprocess.run([os.environ["STOWAGE"], *map(str, words)], capture_output=True, check=True).stdout.decode()
             self.assertTrue(text.startswith("the ship"))
             self.assertIn("\ufffd", text)

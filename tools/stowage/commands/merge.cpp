@@ -40,8 +40,12 @@ struct MergeCommand {
       if (is_there(file) && !is_half) throw Failure(exit_failed, fmt::format("{} exists already: give another --out", file));
     if (is_half) std::remove(folder.weights().c_str());
     folder.remove_stale();
-    // Before the model: what has its config.json has all.
+    // Before the model: a folder that has a config.json has everything.
     std::vector<std::string> names = copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), folder.path());
+    if (const bool is_new = !is_there(folder.card()); is_new || is_card_of_run(folder.card())) {
+      write_text(folder.card(), card(info));
+      if (is_new) names.push_back("README.md");
+    }
     try {
       long_call([&](stw_error* error) { return stw_model_export_watched(opened.get(), folder.path().c_str(), work_watch(), error); });
     } catch (const Failure&) {
@@ -49,7 +53,7 @@ struct MergeCommand {
       throw;
     }
     names.insert(names.begin(), "config.json");
-    if (!is_there(folder.card()) || is_card_of_run(folder.card())) write_text(folder.card(), card(info)), names.push_back("README.md");
+    if (is_card_of_run(folder.card()) && names.back() != "README.md") names.push_back("README.md");
     fmt::print("wrote       {}: model.safetensors ({}), {}\n", out, exact_bytes(file_bytes(folder.weights())), fmt::join(names, ", "));
   }
 

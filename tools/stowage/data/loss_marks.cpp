@@ -31,7 +31,7 @@ std::optional<bool> truth_of(const JsonValue& value) {
   return number == 1;
 }
 
-bool says_something(const JsonView& mark) { return !mark.is_null() && !(mark.is_array() && mark.raw_elements().empty()); }
+bool has_content(const JsonView& mark) { return !mark.is_null() && !(mark.is_array() && mark.raw_elements().empty()); }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ bool is_loss_mark(std::string_view member) {
 
 std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
   for (const char* name : finer_marks)
-    if (const JsonView mark = object.at(name); says_something(mark))
+    if (const JsonView mark = object.at(name); has_content(mark))
       mark.fail(fmt::format("no such mark: {} is learned whole or not at all (\"weight\": 0 takes it out of the loss)", kind == Marked::message ? "a message" : "an example"));
   std::optional<bool> learned;
   for (const LossMark& known : loss_marks) {

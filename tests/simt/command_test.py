@@ -99,7 +99,7 @@ class EmulatedCommand(CommandTest):
 
     def test_calibrates(self):
         told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "2GiB", "--out", self.path("profile.json"))
-        self.assertIn("outside the arena 124 MiB, 1 GiB were assumed", told.stdout)
+        self.assertIn("outside the arena 124 MiB; before, 1 GiB were assumed", told.stdout)
         plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json"))
         self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # The emulated card's context.
@@ -107,7 +107,7 @@ class EmulatedCommand(CommandTest):
     def test_who_holds_the_memory_is_told(self):
         done = self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "10GiB", "--reserve", "9GiB", "--data", self.text(4000),
                                 "--out", self.path("run"), expect=DOES_NOT_FIT)
-        self.assertRegex(done.stderr, r"only 8 GiB are free on the device h100, 1.00 GiB too few; process 4242 \(python3\) holds 3 GiB, process 17")
+        self.assertRegex(done.stderr, r"only 8 GiB are free on the device h100: 1.00 GiB are missing; process 4242 \(python3\) holds 3 GiB, process 17")
 
     def test_a_budget_that_is_too_small_is_an_answer(self):
         self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "64KiB", "--reserve", "0", "--data", self.text(4000), "--out",

@@ -67,7 +67,8 @@ Value value_of(const JsonValue& json, const std::string& place) {
       std::map<std::string_view, size_t> places;
       for (const JsonMember& member : json.members) {
         require_utf8(member.key, place);
-        const auto [known, is_new] = places.emplace(member.key, members.size());   // of two with one name the last one counts, where the first one stands
+        // for a repeated name: the place of the first member and the value of the last
+        const auto [known, is_new] = places.emplace(member.key, members.size());
         if (is_new) members.emplace_back(member.key, value_of(member.value, place));
         else members[known->second].second = value_of(member.value, place);
       }
@@ -79,7 +80,7 @@ Value value_of(const JsonValue& json, const std::string& place) {
 // A token is a string, or an object with its content.
 std::string token_text(const JsonView& token) { return token.is_null() ? "" : token.is_text() ? token.text() : token.at("content").text_or(""); }
 
-// One, or several by name, of which the default is meant.
+// A config has one template, or a list of templates with names. The one named "default" is read then.
 std::optional<std::string> template_in(const JsonView& config) {
   const JsonView found = config.at("chat_template");
   if (found.is_null()) return std::nullopt;
@@ -89,7 +90,7 @@ std::optional<std::string> template_in(const JsonView& config) {
   return std::nullopt;
 }
 
-// Values of a line: what is too long for a template is named by its place.
+// Converts a member of a data line. `place` names it in the error for a value that is too long or too deep.
 Value given(const JsonValue& json, const std::string& place) {
   try {
     return value_of(json, place);
@@ -102,20 +103,20 @@ List messages_of(const JsonValue& messages, const std::string& place) {
   const JsonView view(messages, place);
   List list;
   for (const JsonView& message : view.elements()) {
-    message.at("role").text();   // says what is wrong
+    message.at("role").text();   // throws if the role is missing or is no text
     list.push_back(given(messages.elements[list.size()], message.place()));
   }
   if (list.empty()) view.fail("at least one message, found none");
   return list;
 }
 
-// What a line hands on beside its messages.
+// The variables that a line passes to the template in addition to its messages.
 Members variables_of(const JsonValue& line, const std::string& place) {
   Members variables;
   const JsonView object(line, place + ": ");
   for (const JsonMember& member : object.members()) {
     if (member.value.kind == JsonValue::Kind::null) continue;
-    if (member.key == "tools") {   // some data has them as a text
+    if (member.key == "tools") {   // some data sets store the tools as JSON text
       const bool is_text = member.value.kind == JsonValue::Kind::string;
       variables.emplace_back("tools", given(is_text ? read_json(member.value.text, place + ": tools") : member.value, place));
     }
@@ -125,7 +126,7 @@ Members variables_of(const JsonValue& line, const std::string& place) {
   return variables;
 }
 
-// A message with another value of one of its members.
+// Returns the message with the value of one member replaced.
 Value with_member(const Value& message, std::string_view key, const Value& replacement) {
   Members members = message.members();
   for (auto& [name, value] : members)
@@ -142,7 +143,8 @@ Value without_member(const Value& message, std::string_view key) {
   std::erase_if(members, [&](const auto& m) { return m.first == key; });
   return members;
 }
-// Whether a text is what it is without something: a template may refuse to do without.
+// Whether the rendered text stays the same when something is left out. False if the template refuses to do
+// without it.
 template <class Render>
 bool is_without(std::string_view text, const Render& render) {
   try {
@@ -158,7 +160,7 @@ using Range = std::pair<size_t, size_t>;   // begin and end, in bytes
 
 bool is_assistant(const Value& message) { return message.member("role")->str() == "assistant"; }
 
-// Whether a message of the assistant says a text, and nothing is thought or called.
+// Whether an assistant message has text as its content and has neither thoughts nor tool calls.
 bool is_plain(const Value& message) {
   const Value* const content = message.member("content");
   if (!content || !content->is(Value::Kind::string) || trimmed(content->text()).empty()) return false;
@@ -167,8 +169,9 @@ bool is_plain(const Value& message) {
   return content->text().find("<think>") == std::string::npos && content->text().find("</think>") == std::string::npos;
 }
 
-// Where the texts of plain messages stand in `text`, a range for each message: of the others an empty one. `mark` is not in the text, and
-// render() gives the same conversation with other messages. Empty where the texts do not stand in the places of their marks.
+// Finds the contents of plain messages in `text`: one range for each message, which is empty for all other
+// messages. `mark` does not occur in the text. render() renders the same conversation with other messages.
+// The result is empty if the rendering with marks does not match the text.
 template <class Render>
 std::vector<Range> places_of_plain(const List& messages, std::string_view text, const std::string& mark, const Render& render) {
   List marked = messages;
@@ -182,7 +185,7 @@ std::vector<Range> places_of_plain(const List& messages, std::string_view text, 
   std::string with_marks;
   try {
     with_marks = render(std::move(marked));
-  } catch (const Failure&) {   // a template may refuse what it does not know
+  } catch (const Failure&) {   // a template may refuse a content that it does not know
     return {};
   }
   std::vector<Range> places(messages.size());
@@ -195,7 +198,7 @@ std::vector<Range> places_of_plain(const List& messages, std::string_view text, 
     if (at_mark == std::string::npos) return {};
     const std::string_view between = std::string_view(with_marks).substr(behind_mark, at_mark - behind_mark), said = messages[plain[k]].member("content")->text();
     const size_t first = said.find_first_not_of(" \t\r\n"), last = said.find_last_not_of(" \t\r\n") + 1;
-    bool is_found = false;   // as it is, or trimmed on either side
+    bool is_found = false;   // the content appears unchanged, or trimmed on one or both sides
     for (const std::string_view written : {said, said.substr(first, last - first), said.substr(first), said.substr(0, last)}) {
       if (text.substr(at, written.size()) != written || text.substr(at + written.size(), between.size()) != between) continue;
       places[plain[k]] = {at, at + written.size()};
@@ -208,19 +211,20 @@ std::vector<Range> places_of_plain(const List& messages, std::string_view text, 
   return at == text.size() ? places : std::vector<Range>();
 }
 
-// What stands around the texts of plain messages of one kind, which have the same neighbours.
+// The text around the contents of plain messages of one kind. Messages of a kind have the same neighbours.
 struct Around {
-  std::string before, behind;   // of what the message says, beside its text
-  std::string ahead;            // what all that were looked for have in front of that
-  size_t seen = 0;        // messages of this kind
-  bool differs = false;   // not around all that were looked for
+  std::string before, behind;   // the learned text before and after the content
+  // the longest common text before `before`, over all messages that were located by rendering
+  std::string ahead;
+  size_t seen = 0;        // number of messages of this kind
+  bool differs = false;   // the messages located by rendering have different surroundings
   bool ahead_is_known = false;
 };
-constexpr size_t always_rendered = 8;   // messages of a kind
-constexpr size_t most_kinds = 16;       // that are told apart
+constexpr size_t always_rendered = 8;   // messages of each kind
+constexpr size_t most_kinds = 16;       // messages of further kinds are located by rendering
 constexpr size_t most_ahead = 64;       // bytes
 
-// In the place of what is thought, and of what is said.
+// Placeholders for the thoughts and for the content of a message.
 struct Marks { std::string thought, said; };
 std::string marked_text(const std::string& content, const Marks& marks) {
   const size_t open = content.find("<think>"), close = content.rfind("</think>");
@@ -231,7 +235,7 @@ std::string marked_text(const std::string& content, const Marks& marks) {
   return content.substr(0, thought) + marks.thought + content.substr(thought_end, said - thought_end) + marks.said;
 }
 
-// What a message says: its content, or the one text of a list of parts.
+// The text of a message: its content, or the only text in a list of parts.
 struct Said { bool anything = false; std::string text; };
 Said said_by(const Value& message, const std::string& place) {
   const Value* const content = message.member("content");
@@ -255,8 +259,9 @@ Value marked_message(const Value& message, const Said& said, const Marks& marks)
   return marked;
 }
 
-// What stands in a text where another one, the same but for that, has marks, and of what follows there as much as follows the mark in
-// `answered`, where it ends the text.
+// Compares `text` with `marked`, which is the same text with marks in place of one message. Returns the range
+// of that message, extended by the characters after it that also follow the mark in `answered`, the rendering
+// that ends with the message.
 std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std::string_view marked, std::string_view answered) {
   const size_t said = marked.find(marks.said), there = answered.rfind(marks.said), at = std::min(marked.find(marks.thought), said);
   if (said == std::string_view::npos || marked.rfind(marks.said) != said || there == std::string_view::npos) return std::nullopt;
@@ -266,11 +271,13 @@ std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std:
   return Range(at, end + common(answered.substr(there + marks.said.size()), behind));
 }
 
-// Where a message of the assistant stands.
+// The range of an assistant message.
 struct Turn { Range range; bool is_masked; };
 
-// Takes what masked messages say out of what a template has marked. False: one mark is of several messages, or of none that is known.
-bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {   // turns come one after the other
+// Removes the texts of masked messages from the ranges that the template marks as generated. Returns false if
+// a range covers both masked and learned messages, or no known message.
+// turns are in order and do not overlap
+bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {
   std::vector<Range> left;
   for (const Range& range : said) {
     size_t masked = 0, learned = 0;
@@ -283,7 +290,8 @@ bool take_out(std::vector<Range>& said, const std::vector<Turn>& turns) {   // t
   return true;
 }
 
-// The same where a template marks each of the assistant's messages once, one after the other. False: it does not, as far as what they say shows.
+// Does the same for a template that marks each assistant message exactly once and in order. Returns false if
+// the contents of the messages show that it does not.
 bool take_out(ChatTemplate::Text& text, const List& messages, const std::vector<bool>& masked, const std::string& place) {
   std::vector<Range> left;
   auto range = text.said.begin();
@@ -300,7 +308,8 @@ bool take_out(ChatTemplate::Text& text, const List& messages, const std::vector<
   return true;
 }
 
-// Where a text goes on behind what asks for it as `answered` ends, but for what is thought.
+// Finds how much of the text after the prompt `asked` equals the end of `answered`. Thoughts before that end
+// may differ.
 std::optional<Range> same_end(std::string_view text, std::string_view asked, std::string_view answered) {
   if (!answered.starts_with(asked)) return std::nullopt;
   const std::string_view rest = text.substr(asked.size()), answer = answered.substr(asked.size());
@@ -342,9 +351,10 @@ std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& lin
   return parts_->render(messages_of(messages, place), variables_of(line, place), true, place).text;
 }
 
-// Where the template says itself what the assistant says, that is it. Else it is what stands behind the prompt that asks for it. In the middle
-// of a conversation a template may write it otherwise than at its end (without what was thought, or without a last token), and what comes
-// before it too: then it is what changes with the content.
+// If the template marks the text of the assistant ({% generation %}), the marks count. Otherwise it is the
+// text that follows the rendered prompt. A template may write a message in the middle of a conversation
+// differently than at its end (without thoughts or without the last token), and may also change the text
+// before it. Then the part that changes with the content counts.
 ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first, const IsBeyond& is_beyond, const std::vector<bool>& masked) const {
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
@@ -359,14 +369,14 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   Marks marks = {"WhatTheAssistantThinks", "WhatTheAssistantSays"};
   for (std::string* const mark : {&marks.thought, &marks.said})
     while (text.find(*mark) != std::string_view::npos) *mark += 'X';
-  const bool is_marked = !result.said.empty();   // by the template
+  const bool is_marked = !result.said.empty();   // by {% generation %}
   bool has_masks = std::find(masked.begin(), masked.end(), true) != masked.end();
   if (is_marked && has_masks && take_out(result, all, masked, place)) has_masks = false;
   std::vector<Turn> turns;
-  size_t behind = 0, seen = 0;   // what was said before; where the last text was seen
+  size_t behind = 0, seen = 0;   // end of the last learned range; place where a text was last found
   std::map<std::string, Around> kinds;
   std::optional<std::vector<Range>> places;
-  // Of a plain message that is not looked for by rendering.
+  // Range of a plain message that is not located by rendering.
   const auto range_by_kind = [&](size_t i, const Around& around) -> std::optional<Range> {
     if (!places) places = places_of_plain(all, text, marks.said, [&](List list) { return render(std::move(list), false); });
     if (places->empty() || around.differs) return std::nullopt;
@@ -401,12 +411,12 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     };
     const std::string at = fmt::format("{}[{}]", place, i);
     const auto failure = [&](const std::string& what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
-    const auto with = [&](Value message) {   // the whole, with another message in its place
+    const auto with = [&](Value message) {   // renders the whole conversation with this message replaced
       List list = all;
       list[i] = std::move(message);
       return render(std::move(list), false);
     };
-    const auto is_written = [&](std::string_view what) {   // mostly after the text that was seen last
+    const auto is_written = [&](std::string_view what) {   // searches after the last match first
       size_t found = text.find(what, seen);
       if (found == std::string_view::npos) found = text.substr(0, seen + std::min(what.size(), text.size() - seen)).find(what);
       if (found != std::string_view::npos) seen = found;
@@ -414,7 +424,8 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     };
     const Said said = said_by(all[i], at);
     bool has_calls = false;
-    for (const char* key : {"tool_calls", "function_call", "refusal"}) {   // what else may be said
+    // other members that an assistant message may have
+    for (const char* key : {"tool_calls", "function_call", "refusal"}) {
       const Value* const more = all[i].member(key);
       if (!more || !more->is_true()) continue;
       has_calls = true;
@@ -436,7 +447,8 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     } else {
       const Value marked = marked_message(all[i], said, marks);
       range = in_place_of(marks, text, with(marked), answered_by(marked));
-      if (range && is_asked && asked.size() < range->first) range->first = asked.size();   // with what stands between
+      // includes the text between the two
+      if (range && is_asked && asked.size() < range->first) range->first = asked.size();
     }
     if (!range || range->first < behind || range->first >= range->second) throw failure("writes what the assistant says so that it is not found again");
     turns.push_back({*range, is_masked});
@@ -471,7 +483,7 @@ std::vector<std::string> ChatTemplate::special_tokens() const {
     try {
       text = parts_->render(messages, {}, true, "").text + parts_->render(messages, {}, false, "").text;
       break;
-    } catch (const Failure&) {   // some templates know no system
+    } catch (const Failure&) {   // some templates refuse system messages
     }
   }
   std::vector<std::string> tokens;

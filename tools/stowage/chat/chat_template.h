@@ -1,4 +1,5 @@
-// How a model wants conversations written: its chat_template, a Jinja2 template as transformers' apply_chat_template carries it out.
+// A model's chat template: a Jinja2 template that turns a conversation into text, as transformers'
+// apply_chat_template does.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,32 +15,38 @@ namespace command::chat {
 
 class ChatTemplate {
  public:
-  // Of `file`, a template by itself, or where that is empty of the folder's chat_template.jinja or tokenizer_config.json; the special
-  // tokens that it may name are those of the folder (none: ""). Throws a Failure that names the file where it is no template, or has what is
-  // not known here. Nothing: there is none.
+  // Reads the template in `file`. If `file` is empty, reads the folder's chat_template.jinja or
+  // tokenizer_config.json. The special tokens that the template can use come from the folder (empty folder:
+  // none). Returns nothing if there is no template. Throws a Failure that names the file if the template is
+  // malformed or uses an unsupported feature.
   static std::optional<ChatTemplate> find(const std::string& file, const std::string& folder);
 
   struct Text {
     std::string text;
-    std::vector<std::pair<size_t, size_t>> said;   // what the assistant says in it, and ends with: begin and end, in bytes
-    uint64_t work = 0;                             // of the interpreter, for all of it
+    // what the assistant writes, with the end of its turn: begin and end, in bytes
+    std::vector<std::pair<size_t, size_t>> said;
+    uint64_t work = 0;                             // steps of the interpreter for the whole conversation
   };
-  // A conversation: messages, an array of objects with a role and a content; of `line`, which has it, tools and chat_template_kwargs are
-  // handed on. Of what the assistant says messages from `first` on count, unless the template says itself what counts. `place` begins every
-  // Failure: of what the template refuses, of what the assistant says and is not found in the text. From the first message on that begins where
-  // is_beyond(text, byte) says so, none is looked for. `masked`: of each message whether it does not count; none: all do.
-  // To look for a message by rendering takes time for all before it. Of plain messages, which say a text and nothing else, the first ones of a kind
-  // and ever fewer of the others are looked for so: their time is proportional to the conversation. Messages with thoughts or calls of tools are all
-  // looked for so.
+  // Renders a conversation: `messages` is an array of objects with a role and a content. The template also
+  // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `said`
+  // gets the assistant messages from `first` on, unless the template marks the learned text itself. `place`
+  // begins every Failure: the template refuses the conversation, or an assistant message is not found in the
+  // text. No message is located from the first one on for which is_beyond(text, its first byte) is true.
+  // `masked` says for each message whether it is left out of `said`; if it is empty, all messages count.
+  // Locating a message by rendering takes time proportional to all text before it. Therefore only the first
+  // plain messages (text only) of a kind and a decreasing share of the later ones are located by rendering,
+  // so that their total time is proportional to the conversation. Messages with thoughts or tool calls are
+  // always located by rendering.
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0, const IsBeyond& is_beyond = {}, const std::vector<bool>& masked = {}) const;
-  // Up to where the assistant is to speak.
+  // The text up to the point where the assistant answers.
   std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
-  // Special tokens that it writes into a small conversation: those of the folder, and what looks like one (<|im_end|>), but for names of roles, which
-  // some models have as plain text (<|user|>). Empty where it refuses that conversation.
+  // Special tokens that the template writes for a small conversation: those of the folder, and words that
+  // look like one (<|im_end|>). Names of roles (<|user|>) are left out because they are plain text for some
+  // models. Empty if the template refuses that conversation.
   std::vector<std::string> special_tokens() const;
   const std::string& path() const;
-  // What stands behind an answer: the end of a turn, if anything.
+  // The text that follows an answer, which ends the turn. May be empty.
   std::string end_of_answer(const std::string& place) const;
 
  private:

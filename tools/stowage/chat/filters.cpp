@@ -1,4 +1,4 @@
-// The filters, each a function of a value and its arguments; the table at the end only names them.
+// Filters. Each is a function of a value and its arguments. The table at the end maps names to functions.
 #include "chat/filters.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ using K = Value::Kind;
 template <std::string (*of)(const std::string&)>
 Value of_text(const Value& v, const Arguments&) { return of(v.str()); }
 Value as_text(const Value& v, const Arguments&) { return v.str(); }
-// Words as Jinja cuts them: by runs of white space, hyphens and opening brackets. The first character of each becomes a capital.
+// Splits words as Jinja does: at runs of white space, hyphens and opening brackets. Capitalizes the first
+// character of each.
 Value titled(const Value& v, const Arguments&) {
   const std::string text = v.str();
   const auto is_between = [](uint32_t c) { return is_white(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<'; };
@@ -53,11 +54,11 @@ Value absolute(const Value& v, const Arguments&) {
   if (whole == INT64_MIN) throw TemplateError("a whole number is too large");
   return whole < 0 ? -whole : whole;
 }
-// Jinja takes a text that is no whole number for a real one ("1.9" gives 1).
+// Jinja reads a text that is not an integer as a float ("1.9" gives 1).
 Value whole_number(const Value& v, const Arguments& a) {
   Value otherwise = a.get(0, "default");
   if (otherwise.is(K::undefined)) otherwise = int64_t{0};
-  if (v.is(K::undefined)) return v.integer();   // which fails
+  if (v.is(K::undefined)) return v.integer();   // throws
   const auto value_or = [&](std::optional<int64_t> whole) { return whole ? Value(*whole) : otherwise; };
   if (v.is(K::real)) return value_or(whole_part(v.real()));
   if (v.is_number()) return v.integer();
@@ -67,7 +68,7 @@ Value whole_number(const Value& v, const Arguments& a) {
   return value_or(real && std::isfinite(*real) ? whole_part(*real) : std::nullopt);
 }
 Value real_number(const Value& v, const Arguments& a) {
-  if (v.is_number() || v.is(K::undefined)) return v.real();   // fails for what is undefined
+  if (v.is_number() || v.is(K::undefined)) return v.real();   // throws for an undefined value
   if (v.is(K::string))
     if (const auto real = read_real(v.text())) return *real;
   const Value otherwise = a.get(0, "default");
@@ -79,11 +80,11 @@ Value to_digits(const Value& v, const Arguments& a) {
   const std::string how = method.is(K::undefined) ? "common" : method.text();
   if (how == "common") return v.is(K::real) ? Value(rounded(v.real(), digits)) : Value(rounded(v.integer(), digits));
   if (how != "ceil" && how != "floor") throw TemplateError(fmt::format("round knows no '{}'", how));
-  constexpr int64_t most = 22;   // 10^22 is a double
+  constexpr int64_t most = 22;   // 10^22 is the largest power of ten that a double holds exactly
   if (digits > most || digits < -most) throw TemplateError(fmt::format("round by {} with more than {} digits is not known here", how, most));
   const double scale = std::pow(10.0, static_cast<double>(digits)), scaled = v.real() * scale;
   if (!std::isfinite(scaled)) throw TemplateError(fmt::format("round by {} needs a number that is finite", how));
-  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;   // not -0
+  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;   // + 0.0 turns -0 into 0
 }
 
 // ---- any value
@@ -124,7 +125,7 @@ Value with_sorted_keys(const Value& value) {
   std::sort(members.begin(), members.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   return members;
 }
-// As transformers has it.
+// Writes JSON as transformers' tojson does.
 Value as_json(const Value& v, const Arguments& a) {
   const Value indent = a.get(1, "indent"), separators = a.get(2, "separators");
   Value::JsonForm form{{}, a.get(0, "ensure_ascii").is_true()};
@@ -146,7 +147,7 @@ Value first(const Value& v, const Arguments&) {
   return list.empty() ? Value::undefined("the first of nothing") : list.front();
 }
 Value last(const Value& v, const Arguments&) {
-  if (v.is(K::list)) v.list();   // fails where elements are given one by one
+  if (v.is(K::list)) v.list();   // throws for series whose elements come one at a time
   const List list = v.is(K::string) ? List() : v.elements();
   if (v.is(K::string) && v.is_true()) return v.text().substr(v.text().size() - last_character(v.text()).bytes);
   return list.empty() ? Value::undefined("the last of nothing") : list.back();
@@ -201,14 +202,15 @@ Arguments behind(const Arguments& arguments, size_t first) {
   rest.named = arguments.named;
   return rest;
 }
-// Without regard to case, where texts are asked for so: Jinja's default.
-Value comparable(const Value& value, const Arguments& a, size_t at) {   // `at`: the number of the parameter case_sensitive, before attribute
+// Ignores case in texts unless case_sensitive is set. This is Jinja's default.
+// `at`: index of the parameter case_sensitive, which comes before attribute
+Value comparable(const Value& value, const Arguments& a, size_t at) {
   const Value by = a.get(at + 1, "attribute");
   const Value of = by.is(K::string) ? attribute_of(value, by.text()) : value;
   return of.is(K::string) && !a.get(at, "case_sensitive").is_true() ? Value(lower(of.text())) : of;
 }
 Value in_order(const Value& v, const Arguments& a) {
-  std::vector<std::pair<Value, Value>> items;   // by what they are compared by
+  std::vector<std::pair<Value, Value>> items;   // sort key and element
   for (const Value& item : v.elements()) items.emplace_back(comparable(item, a, 1), item);
   const bool is_reversed = a.get(0, "reverse").is_true();
   std::stable_sort(items.begin(), items.end(), [&](const auto& x, const auto& y) { return is_reversed ? y.first < x.first : x.first < y.first; });
@@ -216,7 +218,7 @@ Value in_order(const Value& v, const Arguments& a) {
   for (auto& [key, item] : items) list.push_back(std::move(item));
   return list;
 }
-// Equal values have one, and others another: not to compare each with all before it.
+// A key that is equal for equal values only, so that duplicates are found without comparing all pairs.
 std::string key_of(const Value& value) {
   switch (value.kind()) {
     case K::boolean: case K::integer: return fmt::format("{}", value.integer());
@@ -241,9 +243,9 @@ Value unique(const Value& v, const Arguments& a) {
     if (seen.insert(key_of(comparable(item, a, 0))).second) list.push_back(item);
   return one_by_one(std::move(list));
 }
-// What filters of lists go over: of anything that counts as false, nothing, as in Jinja.
+// The elements that a list filter iterates over. A value that counts as false has none, as in Jinja.
 List elements_or_none(const Value& value) { return value.is_true() ? value.elements() : List(); }
-// select, reject, and the same by an attribute.
+// Implements select, reject, selectattr and rejectattr.
 template <bool by_attribute, bool wanted>
 Value chosen(const Value& v, const Arguments& a) {
   List list;
@@ -281,7 +283,8 @@ Value extreme(const Value& v, const Arguments& a) {
   return list[best];
 }
 
-// The names of a filter's parameters, as check_arguments takes them; null: they are another filter's or a test's.
+// `parameters`: the names as check_arguments takes them; null: the filter passes its arguments on to another
+// filter or a test.
 struct Filter {
   Value (*of)(const Value&, const Arguments&);
   const char* parameters = "";

@@ -1,4 +1,4 @@
-// The filters that templates may apply.
+// The filters that templates can apply.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace command::chat {
 
-// Throws a TemplateError for a name that is not known here, and for what the filter cannot take.
+// Throws a TemplateError for an unknown name and for a value or argument that the filter does not accept.
 Value apply_filter(const std::string& name, const Value& value, const Arguments& arguments);
 
 }  // namespace command::chat

@@ -54,7 +54,7 @@ const std::map<std::string, Test>& tests() {
   return all;
 }
 
-// Other names of the same.
+// Resolves aliases.
 std::string known_name(const std::string& name) {
   static const std::map<std::string, std::string> same = {{"==", "eq"}, {"equalto", "eq"}, {"!=", "ne"}, {">", "gt"}, {"greaterthan", "gt"}, {"<", "lt"}, {"lessthan", "lt"},
                                                           {">=", "ge"}, {"<=", "le"}};
@@ -62,7 +62,7 @@ std::string known_name(const std::string& name) {
   return found == same.end() ? name : found->second;
 }
 
-// `parameters`: their names, apart by spaces; one that begins with _ cannot be given by its name.
+// `parameters`: the names, separated by spaces. A parameter whose name begins with _ is positional only.
 struct Method {
   Value (*of)(const Value&, const Arguments&);
   const char* parameters = "";
@@ -82,7 +82,7 @@ const Methods& methods_of_texts() {
       {"isupper", {[](const Value& v, const Arguments&) -> Value { return is_all_upper(v.text()); }}},
       {"join", {[](const Value& v, const Arguments& a) -> Value {
          const List parts = a.get(0, "").elements();
-         for (const Value& part : parts) part.text();   // as Python, which joins nothing but strings
+         for (const Value& part : parts) part.text();   // throws for other kinds; Python joins only strings
          return joined(parts, v.text());
        }, "_iterable"}},
       {"lower", {[](const Value& v, const Arguments&) -> Value { return lower(v.text()); }}},

@@ -1,4 +1,4 @@
-// What templates may call beside filters: tests, methods of values, and functions by name.
+// Everything that templates can call except filters: tests, methods of values, and functions.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,13 +8,15 @@
 
 namespace command::chat {
 
-// All throw a TemplateError for what they cannot take; this one also for a name that is not known here.
+// All functions throw a TemplateError for arguments that they do not accept. apply_test also throws for an
+// unknown name.
 bool apply_test(const std::string& name, const Value& value, const Arguments& arguments);
-// Of a string, a mapping or a list; nothing where it has no such method.
+// Method of a string, a mapping or a list. Empty if the value has no such method.
 std::optional<Value> method_of(const Value& value, const std::string& name);
-// That all arguments are among these parameters: names, apart by spaces, in their order; one that begins with _ cannot be given by its name.
+// Throws unless all arguments match these parameters: names in order, separated by spaces. A parameter whose
+// name begins with _ is positional only.
 void check_arguments(const std::string& of, const Arguments& given, std::string_view parameters);
-// range, namespace, dict, raise_exception.
+// The functions range, namespace, dict and raise_exception.
 Members known_functions();
 
 }  // namespace command::chat

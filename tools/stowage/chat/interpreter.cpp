@@ -17,9 +17,10 @@ using E = Expression::Kind;
 using S = Statement::Kind;
 using K = Value::Kind;
 
-constexpr size_t deepest_call = 50, deepest_work = 1000, most_work = 5000000;   // of macros, of all that is carried out inside of each other, in all
+// limits: nested macro calls; nested statements and expressions; total work
+constexpr size_t deepest_call = 50, deepest_work = 1000, most_work = 5000000;
 
-// What a statement asks of the loop that it stands in.
+// Effect of a statement on the enclosing loop.
 enum class Flow { on, out_of_loop, next_round };
 
 class Interpreter {
@@ -38,7 +39,7 @@ class Interpreter {
   }
 
  private:
-  // An error gets the line where it first comes by.
+  // Adds the line to an error, at the innermost statement that it passes.
   template <class Body>
   auto at_line(int line, const Body& body) {
     const Within within(*this);
@@ -56,12 +57,14 @@ class Interpreter {
   void count_work(size_t work = 1) {
     if ((work_ += work) > most_work) throw TemplateError("it takes too long");
   }
-  // What goes over a value, or makes it, takes. All that is made is counted, so that it bounds memory too.
+  // Cost of iterating over a value or making it. Everything that is made is counted, so the count also bounds
+  // memory.
   static size_t work_of(const Value& value) {
     if (value.is(K::string)) return value.parts() - 1;
     return std::max(value.parts() / 16, value.element_count() / 2);
   }
-  static size_t work_to_find(const Value& of) { return of.is(K::mapping) ? of.members().size() / 16 : 0; }   // one by one
+  // linear search
+  static size_t work_to_find(const Value& of) { return of.is(K::mapping) ? of.members().size() / 16 : 0; }
   Value counted(Value made) {
     count_work(work_of(made));
     return made;
@@ -95,7 +98,7 @@ class Interpreter {
     *out_ += text;
     if (out_->size() > longest_text) throw TemplateError("the text is too long");
   }
-  // What a body writes, by itself.
+  // Returns what a body writes.
   template <class Body>
   std::string written(const Body& body) {
     std::string text;
@@ -165,7 +168,7 @@ class Interpreter {
     if (s.attribute.empty()) return assign(s.names, value);
     variable(s.names[0]).set_member(s.attribute, value);
   }
-  // Sees what there was where it was defined, not where it is called.
+  // The body sees the variables of the place where the macro is defined, not those of the caller.
   Value macro(const Statement& s) {
     const size_t depth = scopes_.size();
     return Function([this, &s, depth](const Arguments& given) {
@@ -192,7 +195,7 @@ class Interpreter {
   }
 
   // ---- expressions
-  // Texts are counted wherever one is asked for: whatever is done with it goes over it.
+  // Counts a text each time an expression yields it, because every use of a text iterates over it.
   Value value_of(const Expression& e) {
     return at_line(e.line, [&] {
       Value value = value_at(e);
@@ -261,7 +264,7 @@ class Interpreter {
     }
     return all;
   }
-  // Whether a filter looks at no more of a list than its length or an end of it.
+  // Whether a filter reads only the length or one end of a list.
   static bool only_glances(std::string_view filter) {
     constexpr std::string_view all[] = {"count", "d", "default", "first", "last", "length"};
     return std::find(std::begin(all), std::end(all), filter) != std::end(all);
@@ -272,9 +275,9 @@ class Interpreter {
     return counted(apply_filter(e.text, of, arguments_of(e)));
   }
 
-  // A method comes before a member of the same name, as in Jinja.
+  // A method takes precedence over a member of the same name, as in Jinja.
   static Value attribute(const Value& of, const std::string& name) {
-    if (of.is(K::undefined)) of.text();   // says what is undefined
+    if (of.is(K::undefined)) of.text();   // throws an error that names the undefined value
     if (const auto method = method_of(of, name)) return *method;
     if (of.is(K::mapping))
       if (const Value* found = of.member(name)) return *found;
@@ -313,7 +316,7 @@ class Interpreter {
     count_work(elements.size() / 2);
     const int64_t step = std::clamp(bound(3).value_or(1), -count - 1, count + 1);
     if (step == 0) throw TemplateError("a slice has a step of 0");
-    const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as Python's slice.indices
+    const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as in Python's slice.indices
       if (!given) return standard;
       const int64_t at = *given < 0 ? *given + count : *given;
       return std::clamp<int64_t>(at, step < 0 ? -1 : 0, step < 0 ? count - 1 : count);
@@ -389,7 +392,7 @@ class Interpreter {
     else if (op == "-") overflows = __builtin_sub_overflow(a, b, &result);
     else if (op == "*") overflows = __builtin_mul_overflow(a, b, &result);
     else if (op == "**") {
-      const bool is_trivial = a == 0 || a == 1 || a == -1;   // whatever the exponent
+      const bool is_trivial = a == 0 || a == 1 || a == -1;   // any exponent is cheap
       result = 1;
       for (int64_t i = 0; i < (is_trivial && b > 2 ? 2 - b % 2 : b) && !overflows; ++i) overflows = __builtin_mul_overflow(result, a, &result);
     } else {

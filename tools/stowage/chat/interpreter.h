@@ -1,4 +1,4 @@
-// Carries a template out.
+// Executes a template.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,12 +11,13 @@ namespace command::chat {
 
 struct Rendered {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> generated;   // parts of it that stand in {% generation %}: begin and end, in bytes
-  size_t work = 0;   // as the interpreter counts it, which bounds it
+  // parts of the text inside {% generation %}: begin and end, in bytes
+  std::vector<std::pair<size_t, size_t>> generated;
+  size_t work = 0;   // steps counted by the interpreter, which limits them
 };
 
-// Throws a TemplateError that begins with the line: what the template asks for is not there, has another kind, or raise_exception was
-// called.
+// Throws a TemplateError that begins with the line: a value is missing or has the wrong kind, or the template
+// called raise_exception.
 Rendered render(const std::shared_ptr<const Statements>& program, Members variables);
 
 }  // namespace command::chat

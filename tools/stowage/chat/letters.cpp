@@ -25,7 +25,8 @@ bool lies_in(uint32_t code, const LetterRun (&runs)[count]) {
   return std::any_of(std::begin(runs), std::end(runs), [&](const LetterRun& run) { return code >= run.first && code <= run.last; });
 }
 
-// Unicode's properties Lowercase and Uppercase, which some characters of other categories have, and Case_Ignorable.
+// Unicode's properties Lowercase and Uppercase, which include some characters of other categories, and
+// Case_Ignorable.
 bool is_lower(uint32_t code) {
   static constexpr LetterRun others[] = {{0xAA, 0xAA}, {0xBA, 0xBA}, {0x2B0, 0x2B8}, {0x2C0, 0x2C1}, {0x2E0, 0x2E4}, {0x345, 0x345}, {0x37A, 0x37A}, {0x1D2C, 0x1D6A},
       {0x1D78, 0x1D78}, {0x1D9B, 0x1DBF}, {0x2071, 0x2071}, {0x207F, 0x207F}, {0x2090, 0x209C}, {0x2170, 0x217F}, {0x24D0, 0x24E9}, {0x2C7C, 0x2C7D}, {0xA69C, 0xA69D},
@@ -58,7 +59,7 @@ Codes codes_of(std::string_view text) {
   return codes;
 }
 
-// A sigma behind a letter and before none.
+// Whether a sigma follows a letter and precedes none (final sigma).
 bool ends_word(const Codes& text, size_t at) {
   size_t before = at, after = at + 1;
   while (before > 0 && is_ignored(text[before - 1])) --before;
@@ -85,7 +86,7 @@ void add_lower(std::string& out, const Codes& text, size_t at) {
   else append_utf8(out, lowercase_of(text[at]));
 }
 
-// Every character in turn.
+// Calls a function for every character in order.
 std::string with_letters(const std::string& text, const std::function<void(std::string& out, const Codes& codes, size_t at)>& add) {
   const Codes codes = codes_of(text);
   std::string out;
@@ -101,7 +102,7 @@ std::string upper(const std::string& text) {
 std::string lower(const std::string& text) { return with_letters(text, add_lower); }
 std::string casefold(const std::string& text) {
   return with_letters(text, [](std::string& out, const Codes& codes, size_t at) {
-    constexpr size_t most = 4;   // characters that one becomes
+    constexpr size_t most = 4;   // the most characters that one character maps to
     utf8proc_int32_t folded[most];
     int last_class = UTF8PROC_BOUNDCLASS_START;
     const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(codes[at]), folded, most, UTF8PROC_CASEFOLD, &last_class);
@@ -144,7 +145,7 @@ bool is_printable(uint32_t code) {
 std::optional<int> decimal_value(uint32_t code) {
   const auto is_decimal = [](uint32_t c) { return category_of_letter(c) == UTF8PROC_CATEGORY_ND; };
   if (!is_decimal(code)) return std::nullopt;
-  uint32_t zero = code;   // digits lie in runs of tens
+  uint32_t zero = code;   // digits come in runs of ten
   while (zero > 0 && is_decimal(zero - 1)) --zero;
   return static_cast<int>((code - zero) % 10);
 }

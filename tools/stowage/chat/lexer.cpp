@@ -17,7 +17,7 @@ constexpr std::string_view spaces = " \t\n\r\f\v";
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Line ends as Jinja has them, and without the last one.
+// Normalizes line ends as Jinja does and drops the last one.
 std::string with_line_feeds(std::string_view source) {
   std::string text;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -64,7 +64,7 @@ class Cutter {
     const size_t last = text.find_last_not_of(characters);
     return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
   }
-  // Blanks before a tag that is the first thing of its line.
+  // Removes blanks before a tag that comes first on its line.
   std::string_view without_indent(std::string_view text) const {
     const std::string_view rest = without_end(text, " \t\v\f");
     return rest.empty() ? (starts_line_ ? rest : text) : rest.ends_with('\n') ? rest : text;
@@ -76,7 +76,7 @@ class Cutter {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(at_), text_.begin() + static_cast<ptrdiff_t>(to), '\n'));
     at_ = to;
   }
-  // Behind the end of a tag that had this sign in front of it.
+  // Handles the text after a tag. `sign` stands before the tag's end.
   void behind_tag(char sign, bool trims) {
     starts_line_ = false;
     if (sign == '-') {
@@ -95,7 +95,7 @@ class Cutter {
     advance(end + 2);
     behind_tag(sign, true);
   }
-  // {% raw %}, at whose name we are.
+  // Whether this tag is {% raw %}. The current position is at its name.
   bool is_raw() const {
     const size_t begin = text_.find_first_not_of(spaces, at_);
     return begin != std::string_view::npos && text_.substr(begin).starts_with("raw") && (begin + 3 >= text_.size() || !is_letter(text_[begin + 3]));
@@ -121,11 +121,11 @@ class Cutter {
     fail("{% raw %} has no end");
   }
 
-  // The words of a tag, up to its end.
+  // Reads the tokens of a tag up to its end.
   void words(bool is_block) {
     tokens_.push_back({is_block ? T::begin_block : T::begin_output, "", line_});
     const std::string_view close = is_block ? "%}" : "}}";
-    int open = 0;   // brackets: a mapping may end like a tag
+    int open = 0;   // open brackets: inside of them }} ends mappings, not the tag
     for (;;) {
       const size_t next = text_.find_first_not_of(spaces, at_);
       if (next == std::string_view::npos) fail("a tag has no end");
@@ -179,7 +179,7 @@ class Cutter {
     if (i >= text_.size()) fail("a string has no end");
     add(T::string, std::move(value), i + 1);
   }
-  // The one whose letter is at i; leaves i at its last character.
+  // Decodes the escape whose letter is at i. Leaves i at the last character of the escape.
   void escape(std::string& value, size_t& i) const {
     constexpr std::string_view letters = "ntrbfav0\\'\"\n", meanings("\n\t\r\b\f\a\v\0\\'\"", 11);
     const char c = text_[i];
@@ -220,7 +220,7 @@ class Cutter {
   const std::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
-  bool starts_line_ = true;   // whether what comes next does
+  bool starts_line_ = true;   // whether the next text starts a line
   std::vector<Token> tokens_;
 };
 

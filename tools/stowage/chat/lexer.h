@@ -1,4 +1,4 @@
-// A template's text cut into what stands between tags and the words of those.
+// Splits a template into the text between tags and the tokens inside of tags.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace command::chat {
 struct Token {
   enum class Kind { text, begin_output, end_output, begin_block, end_block, name, string, integer, real, sign, end };
   Kind kind;
-  std::string text;   // of a string, what it stands for
+  std::string text;   // for a string: its decoded value
   int line;
 };
 

@@ -1,4 +1,5 @@
-// Characters whose capitals are several characters, of which utf8proc knows none: the unconditional rows of Unicode's SpecialCasing.txt.
+// Characters whose uppercase form has several characters: the unconditional rows of Unicode's
+// SpecialCasing.txt. utf8proc lacks them.
 #pragma once
 #include <cstdint>
 

@@ -14,11 +14,11 @@
 namespace command::chat {
 namespace {
 
-constexpr int most_digits = 330;   // a double has none behind them, in front of the point or behind it
+constexpr int most_digits = 330;   // no double has digits further than this from the decimal point
 
 [[noreturn]] void fail_as_too_large() { throw TemplateError("a whole number is too large"); }
 
-// Without white space around it, and with ASCII's digits.
+// Removes white space at both ends and converts digits to ASCII.
 std::string plain_number(const std::string& text) {
   std::string out;
   const std::string bare = stripped(text, {}, true, true);
@@ -43,7 +43,8 @@ bool take_sign(std::string_view& text) {
   return is_negative;
 }
 
-// Digits with single underscores between them, added to `out`; false: there are none, or an underscore stands elsewhere.
+// Reads digits with single underscores between them and appends the digits to `out`. Returns false if there
+// are no digits or an underscore is misplaced.
 bool take_digits(std::string_view& text, std::string& out) {
   bool is_behind_digit = false;
   while (!text.empty() && ((text[0] >= '0' && text[0] <= '9') || (text[0] == '_' && is_behind_digit))) {
@@ -61,7 +62,7 @@ std::optional<int64_t> read_whole(const std::string& text, int64_t base) {
   const std::string held = plain_number(text);
   std::string_view rest = held;
   const bool is_negative = take_sign(rest);
-  bool may_underscore = false;   // behind a prefix
+  bool may_underscore = false;   // after a prefix
   const int64_t of_prefix = rest.size() < 2 || rest[0] != '0' ? 0 : (rest[1] | 0x20) == 'x' ? 16 : (rest[1] | 0x20) == 'o' ? 8 : (rest[1] | 0x20) == 'b' ? 2 : 0;
   const bool is_zero_first = base == 0 && of_prefix == 0 && rest.starts_with('0');
   if (of_prefix != 0 && (base == 0 || base == of_prefix)) {
@@ -79,9 +80,10 @@ std::optional<int64_t> read_whole(const std::string& text, int64_t base) {
     }
     const int digit = digit_of(c);
     if (digit >= base) return std::nullopt;
-    if (is_zero_first && digit != 0) return std::nullopt;   // "010" could be meant otherwise
+    if (is_zero_first && digit != 0) return std::nullopt;   // Python refuses "010" as ambiguous
     is_behind_digit = has_digits = true;
-    if (__builtin_mul_overflow(whole, base, &whole) || __builtin_sub_overflow(whole, digit, &whole)) fail_as_too_large();   // negative, which has one more
+    // accumulates a negative number, whose range is larger by one
+    if (__builtin_mul_overflow(whole, base, &whole) || __builtin_sub_overflow(whole, digit, &whole)) fail_as_too_large();
   }
   if (!has_digits || !is_behind_digit) return std::nullopt;
   if (!is_negative && whole == INT64_MIN) fail_as_too_large();
@@ -123,7 +125,7 @@ double rounded(double number, int64_t digits) {
   if (!std::isfinite(number) || digits > most_digits) return number;
   if (digits < -most_digits) return std::copysign(0.0, number);
   if (digits >= 0) return std::strtod(fmt::format("{:.{}f}", number, static_cast<int>(digits)).c_str(), nullptr);
-  // Of all its digits, those in front of place `cut` stay.
+  // Keeps the digits before position `cut`.
   const auto dropped = static_cast<size_t>(-digits);
   const std::string all = fmt::format("{:.1074f}", std::fabs(number));
   const size_t point = all.find('.');
@@ -144,13 +146,13 @@ double rounded(double number, int64_t digits) {
 int64_t rounded(int64_t number, int64_t digits) {
   if (digits >= 0) return number;
   if (digits < -18) {
-    constexpr int64_t half = 5'000'000'000'000'000'000;   // of 10^19
+    constexpr int64_t half = 5'000'000'000'000'000'000;   // half of 10^19
     if (digits == -19 && (number > half || number < -half)) fail_as_too_large();
     return 0;
   }
   int64_t unit = 1, below = 0;
   for (int64_t i = 0; i > digits; --i) unit *= 10;
-  const int64_t over = (number % unit + unit) % unit;   // over the multiple that is not above it
+  const int64_t over = (number % unit + unit) % unit;   // distance from the multiple at or below it
   if (__builtin_sub_overflow(number, over, &below)) fail_as_too_large();
   const bool is_up = over > unit - over || (over == unit - over && (below / unit) % 2 != 0);
   int64_t result = below;

@@ -1,4 +1,4 @@
-// Numbers as Python reads, rounds and divides them.
+// Reads, rounds and divides numbers as Python does.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,18 +6,20 @@
 
 namespace command::chat {
 
-// int(text, base) and float(text): white space around it, underscores between digits, digits of any script. Nothing: Python raises a ValueError.
-// Throws a TemplateError if a whole number has more than 64 bits.
+// int(text, base) and float(text). The text may have white space around the number, underscores between
+// digits, and digits of any script. Returns nothing where Python raises a ValueError. Throws a TemplateError
+// if an integer needs more than 64 bits.
 std::optional<int64_t> read_whole(const std::string& text, int64_t base);
 std::optional<double> read_real(const std::string& text);
-// int(number). Throws a TemplateError if it has more than 64 bits, or is infinite; nothing if it is not a number.
+// int(number). Throws a TemplateError if the result needs more than 64 bits or the number is infinite.
+// Returns nothing for NaN.
 std::optional<int64_t> whole_part(double number);
 
-// round(number, digits): to the nearest number of so many decimal digits; of two to the even one.
+// round(number, digits): rounds to the given number of decimal digits, ties to even.
 double rounded(double number, int64_t digits);
 int64_t rounded(int64_t number, int64_t digits);
 
-// a // b and a % b of numbers that are not whole.
+// a // b and a % b of floats.
 double floor_quotient(double a, double b);
 double floor_remainder(double a, double b);
 

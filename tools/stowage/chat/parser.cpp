@@ -13,7 +13,7 @@ using T = Token::Kind;
 using E = Expression::Kind;
 using S = Statement::Kind;
 
-constexpr int deepest = 200, longest_chain = 400;   // of what stands inside of each other, and of any tree
+constexpr int deepest = 200, longest_chain = 400;   // limits: nesting depth of the source; depth of any tree
 
 class Parser {
  public:
@@ -62,7 +62,8 @@ class Parser {
   }
 
   // ---- statements
-  // Up to a block that begins with one of these names, which is not taken but for {%; or to the end where there are none.
+  // Parses up to a block whose name is in `ends`, or to the end of the template if `ends` is empty. Consumes
+  // only the {% of that block.
   Statements statements(std::initializer_list<std::string_view> ends) {
     const Nested nested(*this);
     Statements list;
@@ -217,7 +218,7 @@ class Parser {
     return e;
   }
 
-  // What may be a tuple without brackets.
+  // An expression that may be a tuple without brackets.
   ExpressionPtr whole_expression() { return tuple(true); }
   ExpressionPtr tuple(bool with_conditions) {
     ExpressionPtr first = with_conditions ? expression() : disjunction();
@@ -320,7 +321,7 @@ class Parser {
       }
       case T::string: {
         std::string text;
-        while (now().kind == T::string) text += tokens_[at_++].text;   // neighbours are one
+        while (now().kind == T::string) text += tokens_[at_++].text;   // adjacent strings are joined
         return constant(std::move(text));
       }
       case T::integer: {
@@ -351,7 +352,8 @@ class Parser {
     expect_sign(")");
     return e;
   }
-  // item() for each of what stands up to `close` with commas between, of which one may be the last thing.
+  // Calls item() for each element up to `close`. Elements are separated by commas; a trailing comma is
+  // allowed.
   template <class Item>
   void list_of(std::string_view close, const Item& item) {
     for (bool is_first = true; !take_sign(close); is_first = false) {
@@ -410,7 +412,7 @@ class Parser {
     if (!part[0]) fail("expected an expression" + found());
     return make(E::item, {}, std::move(e), std::move(part[0]));
   }
-  // In brackets, behind what is there already.
+  // Appends the arguments in brackets to those already present.
   void arguments(Expression& of) {
     const Nested nested(*this);
     expect_sign("(");
@@ -452,7 +454,7 @@ class Parser {
       }
     }
   }
-  // Of a test that has none in brackets.
+  // Whether an argument without brackets follows a test.
   bool starts_argument() const {
     const Token& t = now();
     if (t.kind == T::string || t.kind == T::integer || t.kind == T::real) return true;

@@ -1,4 +1,4 @@
-// A template as a tree: what the parser makes of its text, and the interpreter carries out.
+// The syntax tree of a template. The parser builds it and the interpreter executes it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -27,12 +27,12 @@ struct Expression {
     filter, test, // arguments[0] | text(the others, named); is text(…)
     unary,        // text: "-", "+", "not"
     binary,       // text: an operator, "and", "or"
-    comparison,   // arguments with operators between them, which hold all
+    comparison,   // comparisons of neighbouring arguments, all of which must hold
     conditional,  // arguments[0] if arguments[1] else arguments[2], which may be null
   };
   Kind kind;
   int line;
-  int depth = 1;       // of the tree below it
+  int depth = 1;       // of the tree below this node
   std::string text = {};
   Value value = {};
   std::vector<ExpressionPtr> arguments = {};
@@ -45,18 +45,18 @@ using Statements = std::vector<Statement>;
 
 struct Parameter {
   std::string name;
-  ExpressionPtr standard;   // null: none
+  ExpressionPtr standard;   // default value; null: none
 };
 
 struct Statement {
   enum class Kind {
     text,         // text
     output,       // expression
-    branches,     // if, elif: condition and body each; `otherwise`
+    branches,     // if, elif: a condition and a body each; `otherwise`
     loop,         // for names in expression if condition; body; otherwise
-    assignment,   // names (or names[0].attribute) = expression, or where that is null the text of body
+    assignment,   // names (or names[0].attribute) = expression; if expression is null, the text of body
     macro,        // text(parameters)
-    generation,   // body: what the assistant says
+    generation,   // body: text of the assistant
     loop_break, loop_continue,
   };
   Kind kind;
@@ -69,8 +69,9 @@ struct Statement {
   Statements body = {}, otherwise = {};
 };
 
-// Jinja2 as transformers sets it up for templates of conversations: trim_blocks, lstrip_blocks, loop controls, {% generation %}.
-// Throws a TemplateError that begins with the line where the text is none, or has what is not known here.
+// Parses Jinja2 with the settings of transformers' chat templates: trim_blocks, lstrip_blocks, loop controls
+// and {% generation %}. Throws a TemplateError that begins with the line if the text is malformed or uses an
+// unsupported feature.
 std::shared_ptr<const Statements> parse(std::string_view source);
 
 }  // namespace command::chat

@@ -9,7 +9,7 @@
 namespace command::chat {
 namespace {
 
-// While a list is made, as check_length is asked while a text is.
+// Limits the length of a list while it grows, as check_length does for a text.
 void add_part(List& parts, std::string part) {
   if (parts.size() >= longest_list) throw TemplateError("a list is too long");
   parts.push_back(std::move(part));
@@ -54,7 +54,7 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
     add_part(parts, text.substr(at));
     return parts;
   }
-  std::string_view rest = stripped_of(text, is_white, true, false);   // by white space, of which any amount is one
+  std::string_view rest = stripped_of(text, is_white, true, false);   // splits at runs of white space
   while (!rest.empty()) {
     if (most-- == 0) {
       add_part(parts, std::string(rest));

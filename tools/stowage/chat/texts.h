@@ -1,4 +1,4 @@
-// What templates do to texts, as Python does.
+// String functions of templates, which follow Python's.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,20 +9,21 @@
 
 namespace command::chat {
 
-bool is_white(uint32_t code);   // as Python's isspace
-// Without white space at its ends, or without the characters that are given.
+bool is_white(uint32_t code);   // Python's isspace
+// Strips white space, or the given characters, from the ends.
 std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end);
-// `most`: how often; below 0: as often as there is something to do. By nothing: by white space, of which any amount is one.
+// `most`: the largest number of splits; negative: no limit. Without `by` the text is split at runs of white
+// space.
 List split(const std::string& text, const std::optional<std::string>& by, int64_t most);
 List split_from_end(const std::string& text, const std::optional<std::string>& by, int64_t most);
-// By all line ends that Python knows, which stay where `keeps_ends`.
+// Splits at all line ends that Python knows. `keeps_ends` keeps them in the lines.
 List lines_of(const std::string& text, bool keeps_ends = false);
 std::string replaced(const std::string& text, const std::string& from, const std::string& to, int64_t most);
 int64_t count_of(const std::string& part, const std::string& text);
 std::string joined(const List& list, const std::string& by);
-// Whether it begins, or ends, with that, or with one of a tuple.
+// Whether the text begins (or ends) with `affix`, or with one of a tuple.
 bool any_affix(const std::string& text, const Value& affix, bool at_begin);
-// Every line begins with `by`; the first one, and blank ones, only where that is said.
+// Puts `by` before every line. `first` and `blank` decide on the first line and on blank lines.
 std::string indented(const std::string& text, const std::string& by, bool first, bool blank);
 
 }  // namespace command::chat

@@ -90,7 +90,7 @@ Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_
 Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(std::move(m))) {
   for (const auto& [name, v] : *members_) hold(v);
 }
-// A namespace, whose members change, could hold itself.
+// A namespace can change after it is made, so it could contain itself.
 void Value::hold(const Value& part) {
   if (part.is_space_) throw TemplateError("a namespace inside of another value is not known here");
   if ((parts_ += part.parts_) > most_parts) throw TemplateError("a value is too large");
@@ -181,7 +181,7 @@ std::string Value::repr() const {
   add_repr(text);
   return text;
 }
-// To the end of one text: to put parts together again at each depth would take as often the time.
+// Appends to one text. Concatenating at each depth would multiply the time by the depth.
 void Value::add_repr(std::string& text) const {
   bool is_first = true;
   const auto begin_next = [&] {
@@ -284,7 +284,8 @@ bool Value::operator==(const Value& other) const {
 
 bool Value::operator<(const Value& other) const {
   if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
-  if (kind_ == K::string && other.kind_ == K::string) return *text_ < *other.text_;   // UTF-8 keeps the order of characters
+  // UTF-8 preserves the order of characters
+  if (kind_ == K::string && other.kind_ == K::string) return *text_ < *other.text_;
   if (kind_ == K::list && other.kind_ == K::list && is_tuple_ == other.is_tuple_ && !is_series() && !other.is_series()) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
   if (kind_ == K::undefined) fail("");
   if (other.kind_ == K::undefined) other.fail("");
@@ -313,7 +314,8 @@ List Value::elements() const {
       return all;
     case K::string: {
       const std::vector<size_t> at = characters(*text_);
-      if (at.size() > longest_list) throw TemplateError("a list is too long");   // a value takes a hundred times as much as a character
+      // a value takes about a hundred times the memory of a character
+      if (at.size() > longest_list) throw TemplateError("a list is too long");
       for (size_t i = 0; i + 1 < at.size(); ++i) all.push_back(text_->substr(at[i], at[i + 1] - at[i]));
       return all;
     }

@@ -10,7 +10,7 @@
 namespace command {
 namespace {
 
-// How long the beginning is that both have.
+// Length of the common prefix.
 size_t shared_bytes(std::string_view a, std::string_view b) {
   const size_t most = std::min(a.size(), b.size());
   size_t at = 0;
@@ -30,9 +30,10 @@ AddedTokens::AddedTokens(const std::vector<std::pair<AddedToken, std::string>>& 
     if (!content.empty()) entries_.push_back({content, token});
   std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.content < b.content; });
   const auto same = [](const Entry& a, const Entry& b) { return a.content == b.content; };
-  entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());   // the first counts
+  // the first of equal contents counts
+  entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());
   for (size_t i = 0; i < entries_.size(); ++i) {
-    size_t shorter = i;   // its place + 1
+    size_t shorter = i;   // index + 1
     while (shorter > 0 && !entries_[i].content.starts_with(entries_[shorter - 1].content)) shorter = entries_[shorter - 1].shorter;
     entries_[i].shorter = shorter;
     auto& [begin, end] = by_byte_[static_cast<unsigned char>(entries_[i].content[0])];
@@ -41,8 +42,8 @@ AddedTokens::AddedTokens(const std::vector<std::pair<AddedToken, std::string>>& 
   }
 }
 
-// All tokens that a text begins with come before it in the order of texts, and the last one that does has them all as its beginnings that it
-// shares with the text. So the time is little even where many tokens begin alike.
+// All tokens that are prefixes of a text sort before it. The last of these has all others as its own
+// prefixes, so following the links of shorter prefixes is fast even if many tokens share a beginning.
 const AddedTokens::Entry* AddedTokens::find(std::string_view text, size_t at) const {
   const auto [begin, end] = by_byte_[static_cast<unsigned char>(text[at])];
   if (begin == end) return nullptr;

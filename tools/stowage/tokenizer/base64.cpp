@@ -5,7 +5,7 @@
 namespace command {
 namespace {
 
-// -1: no digit.
+// -1: not a digit.
 int digit_of(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;

@@ -1,4 +1,4 @@
-// Bytes that JSON holds as text (RFC 4648).
+// Decodes base64 (RFC 4648), in which JSON stores bytes.
 #pragma once
 #include <optional>
 #include <string>

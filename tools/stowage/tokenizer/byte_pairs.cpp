@@ -14,7 +14,7 @@ uint64_t pair_of(int32_t left, int32_t right) { return uint64_t{static_cast<uint
 
 bool is_shown(uint32_t byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF); }
 
-// The bytes that are not shown as themselves are U+0100 and on, in order.
+// Bytes that are not printable map to U+0100 and up, in order.
 std::array<int, 512> make_bytes() {
   std::array<int, 512> bytes;
   bytes.fill(-1);
@@ -46,7 +46,8 @@ BytePairs::BytePairs(const TokenizerDescription& d, const BytePairsDescription& 
     : of_bytes_(d.of_bytes()), byte_fallback_(model.byte_fallback), fuses_unknown_(model.fuses_unknown), ignores_merges_(model.ignores_merges) {
   const auto as_stored = [&](const std::string& token) { return of_bytes_ ? bytes_of(token) : token; };
   for (const auto& [token, id] : d.vocabulary)
-    if (auto stored = as_stored(token)) vocabulary_.emplace(std::move(*stored), id);   // else no text has it
+    // other tokens match no text
+    if (auto stored = as_stored(token)) vocabulary_.emplace(std::move(*stored), id);
   for (size_t byte = 0; byte < byte_tokens_.size(); ++byte)
     byte_tokens_[byte] = token_of(of_bytes_ ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
   for (const auto& [token, id] : d.vocabulary)
@@ -68,9 +69,9 @@ int32_t BytePairs::token_of(std::string_view text) const {
   return found == vocabulary_.end() ? -1 : found->second;
 }
 
-// What is in no vocabulary and has no token for unknowns leaves nothing.
+// A character that has neither a token nor an unknown token yields no tokens.
 void BytePairs::begin(std::string_view piece, std::vector<int32_t>& tokens) const {
-  bool unknown_waits = false;   // one more may join it
+  bool unknown_waits = false;   // the pending unknown token may absorb more characters
   const auto add_unknown = [&] {
     if (unknown_waits) tokens.push_back(unknown_);
     unknown_waits = false;
@@ -98,10 +99,11 @@ void BytePairs::begin(std::string_view piece, std::vector<int32_t>& tokens) cons
 
 void BytePairs::merge(std::vector<int32_t>& tokens) const {
   constexpr int32_t none = -1;
-  struct Symbol { int32_t token, before, next; };   // token `none`: part of the one before
+  struct Symbol { int32_t token, before, next; };   // token `none`: merged into the symbol before
   struct Candidate {
     int32_t rank, at, token;
-    bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }   // the best on top
+    // the best on top
+    bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }
   };
   const auto count = static_cast<int32_t>(tokens.size());
   std::vector<Symbol> symbols;
@@ -122,7 +124,8 @@ void BytePairs::merge(std::vector<int32_t>& tokens) const {
     if (left.token == none || left.next == none) continue;
     Symbol& right = symbol(left.next);
     const auto still = merges_.find(pair_of(left.token, right.token));
-    if (still == merges_.end() || still->second.token != best.token) continue;   // one of them has become another
+    // a symbol of the pair has changed since
+    if (still == merges_.end() || still->second.token != best.token) continue;
     left.token = best.token;
     left.next = right.next;
     right.token = none;

@@ -1,5 +1,5 @@
-// Byte-pair encoding: a piece begins as characters, or bytes, of which the pair that was learned first becomes one token, until no
-// neighbours are a known pair. Source: Sennrich et al., arXiv:1508.07909.
+// Byte-pair encoding. A piece starts as characters or bytes. The neighbouring pair that was learned first is
+// merged, until no known pair is left. Source: Sennrich et al., arXiv:1508.07909.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,13 +29,15 @@ class BytePairs : public Model {
   const bool of_bytes_, byte_fallback_, fuses_unknown_, ignores_merges_;
   int32_t unknown_ = -1;
   ByText<int32_t> vocabulary_;
-  std::array<int32_t, 256> byte_tokens_;   // of_bytes: of a byte; else of <0x00> to <0xFF>; -1: none
-  std::unordered_map<uint64_t, Merge> merges_;   // by the pair
+  // token of each byte: with of_bytes the byte itself, else <0x00> to <0xFF>; -1: none
+  std::array<int32_t, 256> byte_tokens_;
+  std::unordered_map<uint64_t, Merge> merges_;   // key: the two tokens of a pair
 };
 
-// What a character stands for where a vocabulary writes bytes as characters (GPT-2's bytes_to_unicode); -1: for none.
+// The byte that a character stands for in vocabularies that write bytes as characters (GPT-2's
+// bytes_to_unicode). -1: none.
 int byte_of(uint32_t character);
-// The bytes that a token stands for; none where it has a character that stands for none.
+// The bytes of a token. Empty if a character of it stands for no byte.
 std::optional<std::string> bytes_of(std::string_view token);
 
 }  // namespace command

@@ -11,7 +11,7 @@ using Behavior = CutStep::Behavior;
 using CutKind = CutStep::Kind;
 using Prefix = CutStep::Prefix;
 
-// Puts matches, and what lies between them, together to pieces. They come in order and leave nothing out.
+// Joins matches and the text between them into pieces. The input comes in order and without gaps.
 class Pieces {
  public:
   Pieces(Behavior behavior, const std::function<void(Match)>& take) : behavior_(behavior), take_(take) {}
@@ -36,7 +36,7 @@ class Pieces {
   }
 
  private:
-  // Whether what comes belongs to what is held.
+  // Whether the next part belongs to the pending piece.
   bool joins(bool is_match) const {
     switch (behavior_) {
       case Behavior::contiguous: return is_match == was_match_;
@@ -61,7 +61,7 @@ std::optional<Match> find_character(std::string_view text, size_t from, bool (*i
   return std::nullopt;
 }
 
-// Gives runs of word characters, and runs of characters that are neither word characters nor white space.
+// Calls back for runs of word characters and for runs of other characters that are not white space.
 void for_words_and_signs(std::string_view text, const std::function<void(Match)>& take) {
   enum class Class { space, word, sign };
   size_t begin = 0;
@@ -118,7 +118,7 @@ void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& le
   if (number == steps_.size()) return take(text);
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
-  std::string changed;   // holds what `text` then is
+  std::string changed;   // owns the changed text that `text` then refers to
   if (step.kind == CutKind::words) {
     of_first = with_marks(text.substr(0, of_first), step.searched.text, left).size();
     text = changed = with_marks(text, step.searched.text, left);

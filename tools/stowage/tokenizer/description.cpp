@@ -18,9 +18,9 @@
 namespace command {
 namespace {
 
-constexpr size_t most_steps = 64;   // of a kind
+constexpr size_t most_steps = 64;   // of each kind
 
-// The parts of a "Sequence", or the one that stands there; none where it is null.
+// Calls back for the parts of a "Sequence", or once for a single part. A null part has no call.
 void for_parts(const JsonView& part, std::string_view list, const std::function<void(const JsonView&)>& read, size_t& steps) {
   if (type_of(part) == "Sequence")
     for (const JsonView& element : part.at(list).elements()) for_parts(element, list, read, steps);
@@ -38,8 +38,8 @@ AddedToken read_added(const JsonView& token) {
           token.at("special").flag_or(false)};
 }
 
-// The file decides only on which side a text is truncated. The caller decides on the length and on which of two texts is truncated. "padding" is
-// not read because the trainer pads.
+// The file only decides on which side a text is truncated. The caller sets the length and which of two texts
+// is truncated. "padding" is not read because the trainer pads.
 bool read_truncates_left(const JsonView& truncation) {
   const std::string direction = truncation.at("direction").text_or("Right");
   if (direction != "Left" && direction != "Right") truncation.at("direction").fail("\"Left\" or \"Right\"");
@@ -72,7 +72,7 @@ void number_added_tokens(TokenizerDescription& out) {
       place.index = numbered.size();
       numbered.emplace_back();
     }
-    numbered[*place.index] = token;   // which may be there again
+    numbered[*place.index] = token;   // the content may be repeated
     numbered[*place.index].id = place.id;
   }
   tokens = std::move(numbered);
@@ -95,7 +95,7 @@ TokenizerDescription read_tokenizer_description(std::string_view json, const std
   if (out.of_bytes() && !std::holds_alternative<BytePairsDescription>(out.model)) refuse(file.at("pre_tokenizer"), "ByteLevel");
   bool has_templates = false;
   for_parts(file.at("post_processor"), "processors", [&](const JsonView& step) {
-    if (type_of(step) == "ByteLevel") return;   // which moves no token
+    if (type_of(step) == "ByteLevel") return;   // ByteLevel changes no token
     if (has_templates) refuse(step, type_of(step));
     has_templates = true;
     read_post_processor(step, out);

@@ -8,8 +8,9 @@
 namespace command {
 namespace {
 
-// Parses a score as the library does: it keeps the digits that fit into 64 bits, then divides or multiplies by a power of ten. The result may differ
-// from the nearest double in the last bit, and that bit may decide between two paths.
+// Parses a score as the library does: it keeps the digits that fit into 64 bits, then divides or multiplies
+// by a power of ten. The result may differ from the nearest double in the last bit, and that bit may decide
+// between two paths.
 double score_of(const JsonView& part) {
   const JsonValue& value = part.raw();
   if (value.kind != JsonValue::Kind::number) part.fail("a number");

@@ -17,8 +17,9 @@ constexpr uint64_t largest_id = 0x7fffffff;
 std::string type_of(const JsonView& part);
 int32_t id_of(const JsonView& id);
 
-// The library does not read the ids of added tokens. A token of the vocabulary keeps that one's id; the others are numbered in their order, from the
-// number of the vocabulary's tokens on. Of two with one content the last one counts, in the place of the first.
+// Numbers added tokens. The library ignores the ids that the file gives them. A token of the vocabulary keeps
+// its id. The others are numbered in order, starting at the size of the vocabulary. For a repeated content,
+// the last token counts, at the place of the first.
 void number_added_tokens(TokenizerDescription& out);
 
 void read_model(const JsonView& model, TokenizerDescription& out);

@@ -13,9 +13,9 @@
 namespace command {
 namespace {
 
-constexpr std::string_view word_mark = "\u2581";   // U+2581, of the "Metaspace"
+constexpr std::string_view word_mark = "\u2581";   // U+2581, which "Metaspace" uses for spaces
 
-// GPT-2's, which ByteLevel cuts by.
+// GPT-2's pattern, by which ByteLevel splits.
 constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 SearchedText searched_of(const JsonView& pattern) {
@@ -30,7 +30,7 @@ std::string read_charsmap(const JsonView& charsmap) {
 }
 
 CutStep::Prefix read_prefix(const JsonView& step) {
-  const JsonView scheme = step.at("prepend_scheme");   // since 2024; before it, a flag
+  const JsonView scheme = step.at("prepend_scheme");   // since 2024; older files have a flag
   const bool is_wanted = step.at("add_prefix_space").flag_or(true);
   if (scheme.is_null()) return is_wanted ? CutStep::Prefix::always : CutStep::Prefix::never;
   if (scheme.text() == "never") return CutStep::Prefix::never;

@@ -10,7 +10,7 @@ namespace {
 
 using Part = TemplatePart::Kind;
 
-constexpr size_t most_parts = 64;   // of a template
+constexpr size_t most_parts = 64;   // parts of a template
 
 std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& specials, bool is_pair) {
   std::vector<TemplatePart> parts;
@@ -21,7 +21,7 @@ std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& 
       const bool is_second = text.at("id").text() == "B";
       if (is_second ? !is_pair : text.at("id").text() != "A") text.at("id").fail(is_pair ? "\"A\" or \"B\"" : "\"A\"");
       bool& has_it = is_second ? has_second : has_first;
-      if (has_it) pieces.fail("each text once");   // else a limit on tokens would mean nothing
+      if (has_it) pieces.fail("each text once");   // a limit on tokens is undefined for a repeated text
       has_it = true;
       parts.push_back({is_second ? Part::second : Part::first, id_of(text.at("type_id"))});
     } else {
@@ -63,7 +63,7 @@ void read_post_processor(const JsonView& step, TokenizerDescription& out) {
   } else if (type == "BertProcessing") {
     set_bert_templates(read_named(step.at("cls")), read_named(step.at("sep")), out);
   } else if (type == "RobertaProcessing") {
-    // Its "trim_offsets" and "add_prefix_space" move offsets, not tokens.
+    // The options "trim_offsets" and "add_prefix_space" change offsets, not tokens.
     set_roberta_templates(read_named(step.at("cls")), read_named(step.at("sep")), out);
   } else {
     refuse(step, type);

@@ -15,29 +15,31 @@ struct Encoding {
   bool is_truncated = false;
 };
 
-// A place in a text: the number of tokens before it.
+// A position in a text and the number of tokens before it.
 struct TokenPlace { size_t byte, token; };
 
 struct PlacedTokens {
   std::vector<int32_t> tokens;
-  std::vector<TokenPlace> places;   // in order; not all that there are
+  std::vector<TokenPlace> places;   // in order; not necessarily all
 };
 
-// Which text loses tokens if there are too many. longest_first shortens the longer text until both have the same length, then both.
+// Which text loses tokens if there are too many. longest_first shortens the longer text until both have the
+// same length, then both.
 enum class Truncation { longest_first, only_first, only_second };
 
 struct EncodeOptions {
-  // Adds the special tokens that the file puts around texts. Special tokens that a text itself contains are found in any case.
+  // Adds the special tokens that the file puts around texts. Special tokens inside of a text are found in any
+  // case.
   bool special_tokens = true;
   // The limit counts special tokens. A text loses tokens at its end, or at its beginning if the file says so.
   std::optional<uint64_t> max_tokens = {};
   Truncation truncation = Truncation::longest_first;
 };
 
-// How far tokens that come one after the other have become text.
+// State of decoding a sequence of tokens in parts.
 struct Decoding {
   bool has_tokens = false, has_text = false;
-  std::string bytes;   // the last ones, which wait for what follows
+  std::string bytes;   // pending bytes, which depend on the next token
 };
 
 }  // namespace command

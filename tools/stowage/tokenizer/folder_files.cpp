@@ -18,10 +18,10 @@
 namespace command {
 namespace {
 
-// In transformers' order, in which tokens that are new get their ids.
+// In transformers' order, which decides the ids of new tokens.
 constexpr std::array<const char*, 7> special_names = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-// The tokens that a class has where no file names them.
+// Default tokens of a class, for names that no file sets.
 using NamedTokens = std::map<std::string_view, const char*>;
 constexpr const char* gpt2_end = "<|endoftext|>";
 const NamedTokens gpt2_tokens{{"bos_token", gpt2_end}, {"eos_token", gpt2_end}, {"unk_token", gpt2_end}};
@@ -33,7 +33,7 @@ std::string folder_path_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-// Null if it does not exist.
+// A JSON file in the folder. Null if it does not exist.
 class JsonBeside {
  public:
   JsonBeside(const std::string& path, const char* name) : path_(folder_path_of(path) + name) {
@@ -63,13 +63,13 @@ bool has_token(const std::vector<AddedToken>& tokens, const std::string& content
   return std::any_of(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content; });
 }
 
-// The files of a folder, of which some may be missing.
+// The files of a folder. Some may be missing.
 struct TokenFiles {
   explicit TokenFiles(const std::string& path)
       : config_file(path, "tokenizer_config.json"), map_file(path, "special_tokens_map.json"), added_file(path, "added_tokens.json"), config(config_file.view()),
         map(map_file.view()), added(added_file.view()) {}
 
-  // The older files count only where the newer one does not say which tokens are added.
+  // The older files count only if the newer one does not list the added tokens.
   bool is_older() const { return config.at("added_tokens_decoder").is_null(); }
   JsonView special(const char* name) const {
     const JsonView newer = config.at(name), older = map.at(name);
@@ -102,14 +102,16 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
     if (!token.is_null()) named.push_back(special_token_of(token));
     else if (const auto found = standard.find(name); found != standard.end()) named.push_back({-1, found->second, false, false, false, false, true});
   }
-  // Tokens with other names ("image_token"), by themselves or in an object; a list holds tokens without names.
+  // Tokens with other names ("image_token"), at the top level or in an object. A list holds tokens without
+  // names.
   if (!files.config.is_null())
     for (const JsonMember& member : files.config.members()) {
       const bool is_token = member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object;
       if (is_token && member.key.ends_with("_token") && std::find(special_names.begin(), special_names.end(), member.key) == special_names.end())
         named.push_back(special_token_of(files.config.at(member.key)));
     }
-  const JsonView extra = files.special("extra_special_tokens"), older_extra = files.special("additional_special_tokens");   // the name before version 5
+  // the second is the name before version 5
+  const JsonView extra = files.special("extra_special_tokens"), older_extra = files.special("additional_special_tokens");
   const bool has_list = extra.is_array();
   std::vector<JsonView> objects{files.config.at("model_specific_special_tokens")};
   if (!has_list) objects.push_back(extra);
@@ -132,12 +134,12 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
       by_id.insert_or_assign(id_of(JsonView(member.value, fmt::format("{}{}", files.added.place(), member.key))),
                              AddedToken{-1, member.key, false, false, false, !special, special});
     }
-    for (const auto& entry : by_id)   // whose options count, whatever else is said of the token
+    for (const auto& entry : by_id)   // these options override all others of the token
       std::replace_if(named.begin(), named.end(), [&](const AddedToken& other) { return other.content == entry.second.content; }, entry.second);
-    // A token or an id that the tokenizer's own file has is that one's.
+    // A token or an id of the tokenizer's own file takes precedence.
     for (const AddedToken& own : out.added) std::erase_if(by_id, [&](const auto& token) { return token.first == own.id || token.second.content == own.content; });
   }
-  // This class builds its tokenizer without the added tokens of tokenizer.json.
+  // This class ignores the added tokens of tokenizer.json.
   if (files.class_name() == "GPT2Tokenizer" && !files.is_older()) out.added.clear();
   for (auto& [id, token] : by_id) {
     token.special = token.special || has_token(named, token.content);
@@ -162,13 +164,14 @@ std::optional<int32_t> id_in(const TokenizerDescription& d, const std::string& c
   return std::nullopt;
 }
 
-// Tokens around a text, where no tokenizer.json says which: transformers does not read these settings beside one.
+// Special tokens around a text. transformers reads these settings only if there is no tokenizer.json.
 void read_ends(const TokenFiles& files, TokenizerDescription& out) {
   const auto tokens = [&](const char* flag, const char* name) {
     std::vector<int32_t> ids;
     if (!files.config.at(flag).flag_or(false)) return ids;
     const JsonView token = files.special(name);
-    ids.push_back(*id_in(out, token.is_null() ? gpt2_end : special_token_of(token).content));   // which was added
+    // has been added already
+    ids.push_back(*id_in(out, token.is_null() ? gpt2_end : special_token_of(token).content));
     return ids;
   };
   const std::vector<int32_t> before = tokens("add_bos_token", "bos_token"), after = tokens("add_eos_token", "eos_token");
@@ -184,7 +187,8 @@ void read_ends(const TokenFiles& files, TokenizerDescription& out) {
   around(Part::second, 1, out.pair);
 }
 
-// BERT's classes build their normalizer by these settings, or their defaults, whatever the tokenizer's own file says.
+// BERT's classes build their normalizer from these settings or their defaults, and ignore the one in the
+// tokenizer's own file.
 void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& steps) {
   using Kind = NormalStep::Kind;
   constexpr std::string_view classes[] = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"};
@@ -204,13 +208,13 @@ void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& st
   check("tokenize_chinese_chars", has(Kind::spaces_around_ideographs), true);
 }
 
-// Some classes of transformers build these steps themselves.
+// Some classes of transformers build these steps themselves and ignore those of the file.
 void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
   const JsonView splits = files.config.at("split_special_tokens");
   if (splits.flag_or(false)) refuse(splits, "split_special_tokens");
   const bool is_generic = files.class_name() == "PreTrainedTokenizer" || files.class_name() == "TokenizersBackend";
   if (is_generic) return;
-  const JsonView prefix = files.config.at("add_prefix_space");   // GPT-2's class takes false where it is not set
+  const JsonView prefix = files.config.at("add_prefix_space");   // GPT-2's class defaults to false
   if (d.of_bytes() && (!prefix.is_null() || files.class_name() == "GPT2Tokenizer"))
     if (const bool has_prefix = d.cuts.back().prefix != CutStep::Prefix::never; prefix.flag_or(false) != has_prefix)
       refuse_setting(files.config, fmt::format("add_prefix_space is {}, but the tokenizer's own file says {}", !has_prefix, has_prefix));
@@ -276,7 +280,8 @@ TokenizerDescription read_byte_pairs_files(const std::string& path) {
     add_named_tokens(files, roberta_tokens, out);
     const auto special = [&](const char* name) {
       const JsonView token = files.special(name);
-      return *id_in(out, token.is_null() ? roberta_tokens.at(name) : special_token_of(token).content);   // which was added
+      // has been added already
+      return *id_in(out, token.is_null() ? roberta_tokens.at(name) : special_token_of(token).content);
     };
     set_roberta_templates(special("cls_token"), special("sep_token"), out);
   } else {

@@ -1,4 +1,5 @@
-// What the files beside a tokenizer.json say, as transformers 5 (AutoTokenizer) takes it; and GPT-2's older pair vocab.json and merges.txt.
+// Reads the files in the folder of a tokenizer.json as transformers 5 (AutoTokenizer) does, and GPT-2's older
+// pair vocab.json and merges.txt.
 #pragma once
 #include <string>
 
@@ -6,16 +7,17 @@
 
 namespace command {
 
-// Tokens that only tokenizer_config.json, special_tokens_map.json or added_tokens.json has are added. Settings of tokenizer_config.json that change
-// tokens are carried out, or refused by name. Throws a Failure that names the file.
+// Adds the tokens that only tokenizer_config.json, special_tokens_map.json or added_tokens.json has. Applies
+// the settings of tokenizer_config.json that change tokens, or refuses them by name. Throws a Failure that
+// names the file.
 void read_files_beside(const std::string& path, TokenizerDescription& out);
 
 constexpr const char *byte_pairs_vocabulary_name = "vocab.json", *byte_pairs_merges_name = "merges.txt";
-bool is_byte_pairs_file(const std::string& path);   // a vocab.json, by its name
-// With the merges.txt beside it, for the classes of GPT-2 and RoBERTa.
+bool is_byte_pairs_file(const std::string& path);   // by name: vocab.json
+// Reads a vocab.json with the merges.txt in its folder, for the classes of GPT-2 and RoBERTa.
 TokenizerDescription read_byte_pairs_files(const std::string& path);
 
-// A line for the shell that writes a tokenizer.json into the folder.
+// A shell command that writes a tokenizer.json into the folder.
 std::string python_that_converts(const std::string& folder);
 
 }  // namespace command

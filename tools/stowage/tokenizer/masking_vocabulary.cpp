@@ -14,7 +14,8 @@
 namespace command {
 namespace {
 
-// The mask_token of a file beside the tokenizer, a string or an object with its content; empty where there is none.
+// The mask_token of a file in the tokenizer's folder: a string, or an object with its content. Empty if there
+// is none.
 std::string mask_in(const std::string& path) {
   const auto text = read_text_if_there(path);
   if (!text) return {};
@@ -45,7 +46,8 @@ std::optional<int32_t> find_mask(const TokenizerDescription& tokenizer, const st
   return std::nullopt;
 }
 
-// What a token begins with that begins a word: white space as the vocabulary writes it. None: the tokenizer does not say.
+// Prefixes of tokens that begin a word: white space as the vocabulary writes it. Empty if the tokenizer does
+// not mark words.
 std::vector<std::string> begins_of_words(const TokenizerDescription& tokenizer) {
   if (tokenizer.of_bytes()) return {"\u0120", "\u010a", "\u0109"};   // a space, a line feed and a tab
   for (const CutStep& step : tokenizer.cuts)

@@ -9,7 +9,8 @@
 namespace command {
 namespace {
 
-constexpr size_t most_known = size_t{1} << 18, longest_known = 64;   // pieces, bytes
+// limits of the cache: number of pieces; bytes of a piece
+constexpr size_t most_known = size_t{1} << 18, longest_known = 64;
 
 }  // namespace
 

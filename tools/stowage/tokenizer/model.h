@@ -1,4 +1,4 @@
-// The model of a tokenizer: it makes tokens of a piece of text. Tokens of short pieces are cached.
+// The model of a tokenizer, which splits a piece of text into tokens. Tokens of short pieces are cached.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,7 +30,7 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual ~Model() = default;
 
-  // Adds the tokens of a piece, which is UTF-8. Thread: one at a time.
+  // Appends the tokens of a UTF-8 piece. Thread: one at a time.
   void encode(std::string_view piece, std::vector<int32_t>& out);
 
  private:

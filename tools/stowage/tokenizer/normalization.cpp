@@ -40,7 +40,7 @@ void append_in_form(std::string_view text, NormalStep::Kind form, std::string& o
   utf8proc_uint8_t* mapped = nullptr;
   const auto* from = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   const utf8proc_ssize_t length = utf8proc_map(from, static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_of(form));
-  if (length < 0) throw std::bad_alloc();   // of its errors the only one, for text that is UTF-8
+  if (length < 0) throw std::bad_alloc();   // the only possible error for UTF-8 text
   out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
   std::free(mapped);
 }
@@ -113,7 +113,7 @@ std::string without(std::string_view text, bool (*goes)(uint32_t)) {
 
 std::string lowercased(std::string_view text) {
   return each(text, [](uint32_t code, std::string_view, std::string& out) {
-    constexpr uint32_t dotted_i = 0x130;   // becomes an i and a combining dot
+    constexpr uint32_t dotted_i = 0x130;   // its lowercase is an i and a combining dot
     if (code == dotted_i) out += "i\u0307";
     else append_utf8(out, lowercase_of(code));
   });

@@ -1,4 +1,4 @@
-// What becomes of a text before it is cut.
+// Normalizes a text before it is split.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,8 +25,8 @@ class Normalization {
  private:
   struct Step {
     NormalStep step;
-    std::optional<Pattern> pattern;     // replace
-    std::optional<Charsmap> charsmap;   // charsmap
+    std::optional<Pattern> pattern;     // for replace
+    std::optional<Charsmap> charsmap;   // for charsmap
   };
   static std::string carried_out(const Step& step, std::string text, size_t most);
   static size_t of_first_after(const Step& step, const Normalized& before, size_t most);

@@ -16,14 +16,15 @@
 namespace command {
 namespace {
 
-// What stands between the brackets of a class.
+// Contents of bracket expressions.
 constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})", hexadecimal = "0-9A-Fa-f", letters_in_words = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr std::string_view also_in_words = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";   // of \w and \p{Word} outside of brackets alone
+// also in \w and \p{Word}, but only outside of brackets
+constexpr std::string_view also_in_words = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view any_character = "(?s:.)";
 
 struct Flags { bool ignores_case = false, dot_is_all = false, extended = false; };
 
-// A set of characters. `inside` stands between brackets; each of `others` is a pattern for one character.
+// A set of characters. `inside` goes between brackets. Each of `others` is a pattern for one more character.
 struct Set {
   std::string inside;
   std::vector<std::string> others;
@@ -43,7 +44,7 @@ constexpr PosixSet posix_sets[] = {
     {"alnum", R"(\p{Alphabetic}\p{Nd})"}, {"alpha", R"(\p{Alphabetic})"}, {"ascii", R"(\x{0}-\x{7F})"}, {"blank", R"(\t\p{Zs})"}, {"cntrl", R"(\p{Cc})"},
     {"digit", R"(\p{Nd})"}, {"lower", R"(\p{Lowercase})"}, {"punct", R"(\p{P}\p{S})"}, {"space", spaces}, {"upper", R"(\p{Uppercase})"},
     {"word", letters_in_words}, {"xdigit", hexadecimal}};
-// These leave something out: as patterns.
+// Sets that exclude characters, as whole patterns.
 constexpr PosixSet posix_patterns[] = {{"graph", R"([^\t-\r\x{85}\p{Z}\p{Cc}\p{Cn}\p{Cs}])"}, {"print", R"([^\t-\r\x{85}\p{Zl}\p{Zp}\p{Cc}\p{Cn}\p{Cs}])"}};
 
 bool has_all_letters(std::string_view name) { return name == "alnum" || name == "alpha" || name == "graph" || name == "print" || name == "word"; }
@@ -56,7 +57,8 @@ std::optional<Set> posix_set(std::string_view name) {
   return std::nullopt;
 }
 
-// Long names of general categories, as names are compared: without spaces, underscores and hyphens, in small letters.
+// Long names of general categories, in the form in which names are compared: lowercase, without spaces,
+// underscores and hyphens.
 constexpr std::pair<std::string_view, std::string_view> categories[] = {
     {"other", "C"}, {"control", "Cc"}, {"format", "Cf"}, {"unassigned", "Cn"}, {"privateuse", "Co"}, {"surrogate", "Cs"}, {"letter", "L"}, {"casedletter", "L&"},
     {"lc", "L&"}, {"lowercaseletter", "Ll"}, {"modifierletter", "Lm"}, {"otherletter", "Lo"}, {"titlecaseletter", "Lt"}, {"uppercaseletter", "Lu"}, {"mark", "M"},
@@ -67,7 +69,7 @@ constexpr std::pair<std::string_view, std::string_view> categories[] = {
     {"spaceseparator", "Zs"}};
 constexpr std::string_view short_categories[] = {"C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No",
                                                  "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs"};
-// Properties that PCRE2 knows by these names, too.
+// Properties that have the same names in PCRE2.
 constexpr std::string_view properties[] = {
     "Alphabetic", "ASCII_Hex_Digit", "Cased", "Case_Ignorable", "Dash", "Default_Ignorable_Code_Point", "Deprecated", "Diacritic", "Emoji", "Emoji_Component",
     "Emoji_Modifier", "Emoji_Modifier_Base", "Emoji_Presentation", "Extended_Pictographic", "Extender", "Grapheme_Base", "Grapheme_Extend", "Hex_Digit",
@@ -82,13 +84,13 @@ std::string compared(std::string_view name) {
   return small;
 }
 
-// Full case folding makes several characters of some one, and (?i) then compares those.
+// Whether full case folding turns the character into several characters. (?i) then compares those.
 bool folds_to_several(int32_t code) {
   utf8proc_int32_t folded[8];
   int boundary = 0;
   return utf8proc_decompose_char(code, folded, 8, UTF8PROC_CASEFOLD, &boundary) > 1;
 }
-// Whether these characters, one behind the other, may be what one character folds to.
+// Whether these two neighbouring characters can be the case folding of one character.
 bool may_be_one_folded(int32_t first, int32_t second) {
   const auto small = [](int32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; };
   const int32_t a = small(first), b = small(second);
@@ -100,7 +102,9 @@ bool may_be_one_folded(int32_t first, int32_t second) {
 class Translation {
  public:
   Translation(std::string_view pattern, const std::string& path) : pattern_(pattern), path_(path) {
-    for (size_t i = 0; i < pattern.size(); ++i) {   // groups, by their brackets; those in classes only make a number too large to refuse one
+    // Counts groups by their brackets. A bracket inside a class makes the count too large, which never refuses
+    // a valid group number.
+    for (size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] == '\\') ++i;
       else if (pattern.substr(i).starts_with("(?<") && !pattern.substr(i).starts_with("(?<=") && !pattern.substr(i).starts_with("(?<!")) has_names_ = true;
       else if (pattern.substr(i).starts_with("(?'")) has_names_ = true;
@@ -115,11 +119,11 @@ class Translation {
   }
 
  private:
-  // What a quantifier may follow.
+  // An element that a quantifier can follow.
   struct Atom {
     std::string text;
     bool is_assertion = false;
-    int32_t literal = -1;   // the one character that it is
+    int32_t literal = -1;   // the character, if the atom is a single one
   };
 
   [[noreturn]] void refuse(std::string_view what) const { throw Failure(exit_failed, fmt::format("{}: the pattern {}: {}", path_, pattern_, what)); }
@@ -144,18 +148,19 @@ class Translation {
     return is_plain ? std::string(1, static_cast<char>(code)) : fmt::format("\\x{{{:X}}}", code);
   }
 
-  // What is in a group. `asserts`: one of its alternatives is an assertion and nothing else, so that nothing may repeat it.
+  // The contents of a group. `asserts`: one of its alternatives is only an assertion, so the group must not
+  // be repeated.
   struct Body {
     std::string text;
     bool asserts = false;
   };
 
-  // Up to the parenthesis that ends the group, or the end.
+  // Parses up to the closing parenthesis of the group, or to the end.
   Body alternatives(Flags flags) {
     if (++depth_ > 200) refuse_unknown("so deep a nesting of groups");
     std::string out;
-    int32_t before = -1;   // the character that the atom before this one is
-    int atoms = 0;         // of this alternative
+    int32_t before = -1;   // the previous atom, if it is a single character
+    int atoms = 0;         // in this alternative
     bool is_assertion = false, asserts = false;
     const auto end_alternative = [&] {
       asserts |= atoms == 1 && is_assertion;
@@ -175,7 +180,7 @@ class Translation {
         continue;
       }
       if (const auto changed = isolated_flags(flags)) {
-        // To the end of the group, with all alternatives that follow.
+        // The flags hold to the end of the group, including all further alternatives.
         const Body body = alternatives(*changed);
         out += group_of(*changed, body.text);
         is_assertion = body.asserts, atoms += 1;
@@ -208,7 +213,7 @@ class Translation {
     refuse("a comment without an end");
   }
 
-  // Of (?x): white space and comments.
+  // Skips white space and comments under (?x).
   bool skip_space() {
     const char c = rest()[0];
     if (c == '#') {
@@ -221,7 +226,8 @@ class Translation {
     return true;
   }
 
-  // (?imx-imx) or, with a colon in place of the parenthesis, the beginning of a group. Leaves the place alone where it is neither.
+  // Parses (?imx-imx), or, with a colon instead of the parenthesis, the beginning of a group. Does not move
+  // if it is neither.
   std::optional<Flags> flags_until(char end, Flags flags) {
     const size_t begin = at_;
     bool on = true;
@@ -242,7 +248,7 @@ class Translation {
 
   std::string with_quantifiers(Atom atom, const Flags& flags) {
     std::string text = std::move(atom.text);
-    bool is_lazy = false;   // the quantifier before
+    bool is_lazy = false;   // whether the last quantifier was lazy
     for (bool first = true;; first = false) {
       while (flags.extended && !ends() && skip_space()) {}
       const std::string quantifier = this->quantifier();
@@ -266,7 +272,8 @@ class Translation {
     return c == '{' ? interval() : "";
   }
 
-  // {n}, {n,}, {,m}, {n,m}; other brackets are characters. A lazy {n}? and a possessive {n,m}+ are two quantifiers.
+  // Parses {n}, {n,}, {,m} or {n,m}. Other braces are literal. A lazy {n}? and a possessive {n,m}+ are two
+  // quantifiers.
   std::string interval() {
     size_t i = at_ + 1;
     const auto number = [&]() -> std::optional<uint64_t> {
@@ -318,7 +325,7 @@ class Translation {
       const size_t end = pattern_.find(pattern_[at_ + 2] == '<' ? '>' : '\'', at_ + 3);
       if (end == std::string_view::npos || end == at_ + 3) refuse("a group's name without an end");
       at_ = end + 1;
-      return {"(?:" + closed(flags).text};   // nothing refers to it
+      return {"(?:" + closed(flags).text};   // no back reference refers to it
     }
     if (rest().starts_with("(?")) {
       if (const auto changed = flags_until(':', flags)) {
@@ -349,7 +356,7 @@ class Translation {
     Set found;
     bool has_case = false;
     if (key == "word" && outside) found.inside = fmt::format("{}{}", letters_in_words, also_in_words);
-    else if (key == "punct") found.inside = R"(\p{P})";   // unlike [[:punct:]]
+    else if (key == "punct") found.inside = R"(\p{P})";   // differs from [[:punct:]]
     else if (const auto posix = posix_set(key)) found = *posix, has_case = key == "lower" || key == "upper";
     else if (key == "any") found.inside = R"(\x{0}-\x{10FFFF})";
     else if (key == "assigned") found.others = {R"(\P{Cn})"};
@@ -375,10 +382,10 @@ class Translation {
       if (key == compared(known)) return has_case = known == "Lowercase" || known == "Uppercase", std::string(known);
     const bool is_a_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ' ' || c == '-'; });
     if (!is_a_name || key.starts_with("in")) refuse_unknown(fmt::format("the property {}", name));
-    return fmt::format("sc:{}", name);   // a script, not its extensions
+    return fmt::format("sc:{}", name);   // sc: matches the script, not its extensions
   }
 
-  // The number behind \x, \u, \o and \0.
+  // The number after \x, \u, \o and \0.
   int32_t code_in(size_t digits, int base) {
     const size_t end = std::min(pattern_.size(), at_ + digits);
     uint32_t value = 0;
@@ -394,7 +401,7 @@ class Translation {
     return code;
   }
 
-  // The character that an escape stands for, or -1; `c` is behind the backslash, and taken.
+  // The character of an escape, or -1. `c` follows the backslash and is already consumed.
   int32_t escaped_character(char c, bool in_class) {
     constexpr std::pair<char, char> controls[] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'}, {'f', '\f'}, {'v', '\v'}, {'a', '\a'}, {'e', '\x1b'}};
     for (const auto& [letter, code] : controls)
@@ -426,8 +433,9 @@ class Translation {
     return -1;
   }
 
-  // Sets that have an escape of their own.
-  static std::optional<std::pair<std::string, bool>> set_of(char c, bool outside) {   // and whether it is negated
+  // Sets with an escape of their own.
+  // the second value: negated
+  static std::optional<std::pair<std::string, bool>> set_of(char c, bool outside) {
     switch (c) {
       case 's': case 'S': return std::pair{std::string(spaces), c == 'S'};
       case 'd': case 'D': return std::pair{std::string(R"(\p{Nd})"), c == 'D'};
@@ -479,21 +487,21 @@ class Translation {
     return {escaped(literal), false, literal};
   }
 
-  // A class, behind its opening bracket.
+  // Parses a class. The opening bracket is already consumed.
   std::string bracketed(const Flags& flags, bool is_nested = false) {
     if (++depth_ > 200) refuse_unknown("so deep a nesting of classes");
     const bool negated = take("^");
     Set set;
-    std::vector<std::string> operands;   // of intersections, so far
+    std::vector<std::string> operands;   // completed operands of &&
     struct Value { int32_t code; bool is_set; };
-    std::optional<Value> last;           // what a hyphen may begin a range with
+    std::optional<Value> last;           // possible start of a range
     bool any = false;
     const auto add = [&](int32_t code) {
       if (flags.ignores_case && !negated && folds_to_several(code)) refuse_unknown("a letter in a class under (?i) whose other case is several letters");
       set.inside += escaped(code);
       last = Value{code, false};
     };
-    // A set with letters beyond ASCII has ß and ﬁ, which under (?i) are two letters.
+    // A set with letters beyond ASCII contains ß and ﬁ, which match two letters under (?i).
     const auto add_set = [&](Set more, bool has_letters) {
       if (flags.ignores_case && !negated && has_letters) refuse_unknown("a set of letters in a class under (?i)");
       set.inside += more.inside;
@@ -529,7 +537,7 @@ class Translation {
       }
       if (take("[")) {
         add_set({{}, {bracketed(flags, true)}}, false);
-        last.reset();   // a hyphen behind it is one
+        last.reset();   // a hyphen after a set is literal
         continue;
       }
       if (rest()[0] == '-' && last && !last->is_set && !rest().starts_with("-]") && !rest().starts_with("-&&")) {
@@ -566,7 +574,7 @@ class Translation {
       add(take_character());
     }
     --depth_;
-    // Oniguruma takes cases together in the outermost class, where what was left out may come back.
+    // Oniguruma applies case folding to the outermost class, which can bring back excluded characters.
     if (flags.ignores_case && negated && (!operands.empty() || is_nested)) refuse_unknown("a negated class under (?i) in another one, or of an intersection,");
     if (operands.empty()) return pattern_of(set, negated);
     std::string all;

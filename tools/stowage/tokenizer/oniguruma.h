@@ -1,15 +1,16 @@
-// Regular expressions as the tokenizers library reads them, which has Oniguruma for that, with its syntax of Ruby. Both find the same where they read
-// the same: this translates such a pattern into PCRE2's syntax, or refuses it. PCRE2's newline must be \n alone, and its options UTF, UCP and MULTILINE.
+// Translates regular expressions of the tokenizers library into PCRE2's syntax. The library uses Oniguruma
+// with Ruby's syntax. Patterns that PCRE2 cannot match in the same way are refused. PCRE2 must run with \n as
+// its only newline and with the options UTF, UCP and MULTILINE.
 //
-// Source: Oniguruma's document RE, and what version 6.9.10 does. Where Unicode's versions differ, characters that the older one lacks may
-// belong to other classes.
+// Source: Oniguruma's document RE, and the behaviour of version 6.9.10. The two libraries have different
+// versions of Unicode, so a character that the older one lacks may be in different classes.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace command {
 
-// Throws a Failure that names `path` and quotes the pattern where it is wrong there, or is not supported here.
+// Throws a Failure that names `path` and quotes the pattern if it is malformed or not supported.
 std::string from_oniguruma(std::string_view pattern, const std::string& path);
 
 }  // namespace command

@@ -1,4 +1,4 @@
-// Regular expressions over Unicode text, by PCRE2.
+// Regular expressions over Unicode text, matched by PCRE2.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,17 +13,17 @@ struct Match { size_t begin, end; };   // bytes
 
 class Pattern {
  public:
-  // Throws a Failure that names `path` where it is no regular expression.
+  // Throws a Failure that names `path` if the regular expression is malformed.
   Pattern(const SearchedText& searched, const std::string& path);
   ~Pattern();
   Pattern(Pattern&&) noexcept;
 
-  // The first match at or behind `from` that is not empty. `text` is UTF-8. Thread: one at a time.
+  // The first non-empty match at or after `from`. `text` is UTF-8. Thread: one at a time.
   std::optional<Match> find(std::string_view text, size_t from) const;
 
  private:
   struct Compiled;
-  std::unique_ptr<Compiled> compiled_;   // null: `literal_`
+  std::unique_ptr<Compiled> compiled_;   // null: `literal_` is used
   std::string literal_, path_;
 };
 

@@ -38,7 +38,7 @@ std::string replaced(const std::string& text, const std::string& searched, const
   return out.append(text, done);
 }
 
-// "<0x0A>" as its byte.
+// Decodes "<0x0A>" to its byte.
 std::optional<char> byte_in(std::string_view token) {
   unsigned byte = 0;
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
@@ -55,7 +55,7 @@ std::string cleaned_up(std::string text, size_t most) {
   return text;
 }
 
-// Carries out steps of the file at `path`; a Failure names what they were carried out on.
+// Runs steps of the file at `path`. A Failure names the text that they ran on.
 template <class Make>
 auto bounded(const Make& make, const std::string& what, const std::string& path) {
   try {
@@ -67,10 +67,10 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
 
 // The tokens of a text or of a list of words.
 struct TextTokens {
-  // A part of the text whose ends no token crosses.
+  // A part of the text. No token crosses its ends.
   struct Piece { size_t end; bool is_added; };
   std::vector<int32_t> tokens, words;
-  bool has_pieces = false;   // they are recorded
+  bool has_pieces = false;   // whether pieces are recorded
   std::vector<Piece> pieces;
   bool is_truncated = false;
 
@@ -137,7 +137,7 @@ struct Tokenizer::Parts {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
       if (token.special) texts.erase(token.id), special[token.id] = token.content;
       else texts[token.id] = as_decoded(content);
-      // A text is looked at from each of its places on as far as an added token goes.
+      // At each position the search may read as many bytes as the longest added token has.
       if (content.size() > most_added_bytes)
         throw Failure(exit_failed, fmt::format("{}: added token {}: expected at most {} bytes, found {}", file, token.id, most_added_bytes, content.size()));
       (token.normalized ? normalized : raw).emplace_back(token, content);
@@ -171,7 +171,7 @@ struct Tokenizer::Parts {
     const bool is_first = !std::exchange(state.has_text, true);
     return carry_out(std::span(text_steps).subspan(byte_step), std::move(text), is_first, most);
   }
-  // Tokens of single bytes are text only together: if a run of them is no UTF-8, U+FFFD stands for each byte.
+  // Decodes a run of byte tokens. If the run is not valid UTF-8, each byte becomes U+FFFD.
   std::string text_of_byte_run(Decoding& state) const {
     if (state.bytes.empty()) return {};
     const std::string run = std::exchange(state.bytes, {});
@@ -200,7 +200,8 @@ struct Tokenizer::Parts {
     return before + text_behind_bytes(std::move(text), state, most);
   }
 
-  // `begins`: a text, rather than the rest of one. `places`: receives those behind added tokens.
+  // `begins`: the text is a beginning, not a continuation. `places`: receives the positions after added
+  // tokens.
   void add_tokens(std::string_view text, TextTokens& out, bool begins, std::vector<TokenPlace>* places) {
     const auto add = [&](const AddedToken& token) {
       out.tokens.push_back(token.id);
@@ -278,21 +279,22 @@ struct Tokenizer::Parts {
   const std::vector<TemplatePart> single, pair;
   const bool truncates_left;
   const std::vector<TextStep> text_steps;
-  std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
-  std::unordered_map<int32_t, std::string> special;   // what those are called that have none
+  std::unordered_map<int32_t, std::string> texts;   // texts of tokens, as in the vocabulary or as bytes
+  std::unordered_map<int32_t, std::string> special;   // names of special tokens, which have no text
   AddedTokens in_raw, in_normal;
   Normalization normal;
   Cuts cuts;
   std::unique_ptr<Model> model;
   const bool joins_words, of_bytes;
-  const size_t byte_step;   // the index of the step that makes bytes of tokens; that behind the last one if there is none
+  // index of the step that turns tokens into bytes; the number of steps if there is none
+  const size_t byte_step;
 };
 
 Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name, bool as_it_is) const {
-  TextTokens out;   // without a copy of the tokens, as the text may be large
+  TextTokens out;   // avoids a copy of the tokens, since the text may be large
   for (const TemplatePart& part : parts_->single) {
     if (part.kind == TemplatePart::Kind::first) parts_->add_text(text, name, out);
     else if (!as_it_is) out.tokens.insert(out.tokens.end(), part.tokens.begin(), part.tokens.end());
@@ -302,7 +304,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
 
 std::vector<int32_t> Tokenizer::encode_placed(std::string_view text, const std::string& name, std::vector<TokenPlace>& places) const {
   if (parts_->single.size() > 1 && std::count_if(parts_->single.begin(), parts_->single.end(), [](const TemplatePart& part) { return part.kind == TemplatePart::Kind::first; }) != 1)
-    return encode(text, name, true);   // twice the text, or never
+    return encode(text, name, true);   // the template has the text twice, or not at all
   TextTokens out;
   parts_->add_text(text, name, out, true, &places);
   return std::move(out.tokens);

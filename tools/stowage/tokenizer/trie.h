@@ -1,4 +1,4 @@
-// A set of texts that finds all its members that a text begins with.
+// A set of texts that finds all members that are prefixes of a text.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ class Trie {
   // The last one of equal texts counts. Empty texts are ignored.
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> entries);
 
-  // take(length in bytes, value) for every text that `text` begins with, the shortest first.
+  // Calls take(length in bytes, value) for every member that `text` begins with, the shortest first.
   template <class Take>
   void for_prefixes(std::string_view text, const Take& take) const {
     uint32_t node = 0;

@@ -1,4 +1,4 @@
-// How many tokens of two texts remain if they have too many. The rules are those of Hugging Face's library.
+// How many tokens of one or two texts remain after truncation. The rules are those of Hugging Face's library.
 #pragma once
 #include <cstddef>
 #include <optional>

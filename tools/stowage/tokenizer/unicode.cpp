@@ -61,7 +61,7 @@ bool is_space(uint32_t code) {
 
 bool is_of_word(uint32_t code) {
   if (code < 0x80) return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') || (code >= '0' && code <= '9') || code == '_';
-  // The two joiners, and letters in circles and squares, which are alphabetic symbols.
+  // The two joiners, and circled and squared letters, which have the property Alphabetic.
   if (code == 0x200C || code == 0x200D || (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
       (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189))
     return true;
@@ -90,7 +90,7 @@ bool is_punctuation(uint32_t code) {
   switch (category_of(code)) {
     case UTF8PROC_CATEGORY_PC: case UTF8PROC_CATEGORY_PD: case UTF8PROC_CATEGORY_PS: case UTF8PROC_CATEGORY_PE: case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF: case UTF8PROC_CATEGORY_PO: return !is_in(code, no_punctuation);
-    default: return code == 0x166D || code == 0x111C9;   // moved in later versions
+    default: return code == 0x166D || code == 0x111C9;   // category changed in later versions
   }
 }
 
@@ -103,13 +103,13 @@ bool is_control(uint32_t code) {
 
 bool is_nonspacing(uint32_t code) {
   if (code < 0x300) return false;
-  if (code == 0x1734 || code == 0x1171E) return true;   // moved in later versions
+  if (code == 0x1734 || code == 0x1171E) return true;   // category changed in later versions
   return category_of(code) == UTF8PROC_CATEGORY_MN && !is_in(code, no_nonspacing);
 }
 
 bool is_mark(uint32_t code) {
   if (code < 0x300) return false;
-  if (code == 0x1CF2 || code == 0x1CF3) return true;   // moved in later versions
+  if (code == 0x1CF2 || code == 0x1CF3) return true;   // category changed in later versions
   const utf8proc_category_t category = category_of(code);
   return (category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME) && !is_in(code, no_mark);
 }

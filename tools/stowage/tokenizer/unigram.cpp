@@ -24,10 +24,10 @@ std::vector<std::pair<std::string_view, int32_t>> entries_of(const std::vector<s
 
 }  // namespace
 
-// The best path to a position, and its last token.
+// Score of the best path to a position, and the last token of the path.
 struct Unigram::Best {
   double score = 0;
-  uint32_t length = 0;   // of the token; 0: no path leads here
+  uint32_t length = 0;   // length of the token; 0: no path leads here
   int32_t token = -1;
 };
 
@@ -47,7 +47,7 @@ std::vector<Unigram::Best> Unigram::best_paths(std::string_view piece) const {
   for (size_t begin = 0; begin < piece.size();) {
     const double score_here = best[begin].score;
     const size_t character = first_character(piece.substr(begin)).bytes;
-    bool has_token = false;   // of this character alone
+    bool has_token = false;   // whether this character alone is a token
     const auto offer = [&](size_t length, double score, int32_t token) {
       Best& end = best[begin + length];
       if (end.length == 0 || score > end.score) end = {score, static_cast<uint32_t>(length), token};
@@ -82,7 +82,7 @@ void Unigram::add_unknown(std::string_view characters, std::vector<int32_t>& out
 void Unigram::encode_new(std::string_view piece, std::vector<int32_t>& out) const {
   const std::vector<Best> best = best_paths(piece);
   struct Taken { size_t begin, end; int32_t token; };
-  std::vector<Taken> path;   // backwards
+  std::vector<Taken> path;   // in reverse order
   for (size_t end = piece.size(), begin = 0; end > 0; end = begin) {
     begin = end - best[end].length;
     if (!path.empty() && best[end].token == unknown_ && path.back().token == unknown_) path.back().begin = begin;

@@ -20,14 +20,14 @@
 namespace command {
 namespace {
 
-using Ids = std::map<std::string, int32_t, std::less<>>;   // of tokens
+using Ids = std::map<std::string, int32_t, std::less<>>;   // token to id
 
 constexpr std::string_view continuing_prefix = "##";
-constexpr uint64_t most_characters = 100;   // in a word
+constexpr uint64_t most_characters = 100;   // of a word
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.size() - std::string_view(vocabulary_file_name).size()); }
 
-// The id of a token is the number of its line, or of the last one if several are equal.
+// The id of a token is its line number. The last of equal lines counts.
 Ids read_lines_of(const std::string& path) {
   const std::string text = read_model_file(path);
   require_utf8(text, path);
@@ -43,7 +43,7 @@ Ids read_lines_of(const std::string& path) {
   return ids;
 }
 
-// A JSON file beside the vocabulary; null if it does not exist.
+// A JSON file in the vocabulary's folder. Null if it does not exist.
 class FileBeside {
  public:
   FileBeside(const std::string& vocabulary, const char* name) : path_(folder_of(vocabulary) + name) {
@@ -88,7 +88,7 @@ void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>&
   }
 }
 
-// "added_tokens.json" is an older file that says less about its tokens.
+// "added_tokens.json" is an older file without the options of its tokens.
 void require_nothing_added(const JsonView& tokens, const Ids& ids) {
   if (tokens.is_null()) return;
   for (const auto& [content, id] : tokens.members())

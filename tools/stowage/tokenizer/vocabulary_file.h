@@ -8,9 +8,10 @@
 namespace command {
 
 constexpr const char* vocabulary_file_name = "vocab.txt";
-bool is_vocabulary_file(const std::string& path);   // by its name
+bool is_vocabulary_file(const std::string& path);   // by name
 
-// Throws a Failure that names the file, or the one beside it, if it cannot be read, is damaged, or asks for something that is not supported.
+// Throws a Failure that names the file if it, or a file in its folder, cannot be read, is damaged, or uses an
+// unsupported feature.
 TokenizerDescription read_vocabulary_file(const std::string& path);
 
 }  // namespace command

@@ -1,5 +1,6 @@
-"""Every source file of the library and the command compiles by itself: builds that put files together hide an include of ours that is
-missing, and names that hide others. Standard headers are compiled before, as in the builds (planner/pch), which halves the time."""
+"""Compiles every source file of the library and the command separately. Unity builds can hide a missing
+include of ours, or names that hide others. Standard headers are precompiled (planner/pch), as in the
+builds, which halves the time."""
 import concurrent.futures
 import os
 import pathlib
@@ -10,7 +11,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1])
-COMPILER = sys.argv[2:]   # with its arguments; where CUDA's headers are, their folder among them
+# the compiler with its arguments, which include the folder of CUDA's headers if they are installed
+COMPILER = sys.argv[2:]
 HAS_CUDA = "-isystem" in COMPILER
 WORDS = [*COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wshadow", "-Werror", *(f"-I{ROOT / folder}" for folder in ("", "include", "tools/stowage"))]
 

@@ -1,4 +1,4 @@
-"""Who may include whom. The rules are those of CONTRIBUTING.md, section "Folders"."""
+"""Checks which files may include which others. The rules are those of CONTRIBUTING.md, section "Folders"."""
 import functools
 import pathlib
 import re
@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent
 
-# Folder -> folders of ours whose files it may include.
+# Folder -> folders of the project whose files it may include.
 ALLOWED = {
     "include": set(),
     "kernels": {"kernels"},
@@ -16,7 +16,7 @@ ALLOWED = {
     "tools": {"tools", "include"},
     "bindings": {"include"},
 }
-# Inside a layer: folder -> folders of the same layer whose files it may include. No folder may reach back to itself.
+# Inside a layer: folder -> folders of the same layer whose files it may include. Cycles are not allowed.
 FLOORS = {
     "kernels": {
         "contract": set(),
@@ -63,7 +63,7 @@ FLOORS = {
     },
 }
 MOST_FILES = 25   # of one kind in one folder
-# Headers of others, where a folder may have any.
+# Headers of other projects that a folder may include.
 FOREIGN = {
     "include": {"stddef.h", "stdint.h"},
     "kernels": {"immintrin.h", "arm_neon.h"},
@@ -84,7 +84,7 @@ def files(folder):
 
 @functools.cache
 def reached(path):
-    """Our files that it includes, and those that they include."""
+    """The project's files that a file includes, directly and indirectly."""
     direct = {name for bracket, name in INCLUDE.findall(path.read_text()) if bracket == '"'}
     return direct.union(*(reached(ROOT / name) for name in direct))
 
@@ -101,10 +101,10 @@ class Layers(unittest.TestCase):
                     where = f"{path.relative_to(ROOT)} includes {name}"
                     if bracket == '"':
                         first = next((a for a in allowed if name.startswith(a + "/")), name)
-                        beside = (path.parent / name).resolve()   # as the compiler looks
+                        beside = (path.parent / name).resolve()   # as the compiler resolves it
                         if folder == "tools" and (ROOT / "tools/stowage" / name).is_file():
                             continue
-                        # A binding includes files of its language. cgo puts its own next to them while they are compiled.
+                        # A binding includes files of its language. cgo generates its own file next to them.
                         own = {"tools": ROOT / "tools", "bindings": ROOT.joinpath(*path.relative_to(ROOT).parts[:2])}.get(folder)
                         if own and (name in ("stowage.h", "stowage/dlpack.h", "_cgo_export.h") or (beside.is_file() and beside.is_relative_to(own.resolve()))):
                             continue
@@ -120,7 +120,7 @@ class Layers(unittest.TestCase):
 
     def test_floors(self):
         for layer, floors in FLOORS.items():
-            reached = {}   # floor -> floors that it reaches over any number of includes
+            reached = {}   # floor -> floors that it reaches through any number of includes
             for floor in floors:
                 reach, left = set(), [floor]
                 while left:
@@ -137,7 +137,7 @@ class Layers(unittest.TestCase):
                 self.assertNotIn(floor, reached[floor], f"{layer}/{floor} reaches back to itself")
                 for name in re.findall(rf'#\s*include "{prefix}([^/"]+)/', path.read_text()):
                     if prefix == "" and name not in floors:
-                        continue   # the public header's folder
+                        continue   # the folder of the public header
                     self.assertIn(name, floors[floor] | {floor}, f"{path.relative_to(ROOT)} includes a file of {layer}/{name}")
 
     def test_folders_are_small(self):
@@ -150,7 +150,8 @@ class Layers(unittest.TestCase):
                 self.assertLessEqual(count, MOST_FILES, key)
 
     def test_precompiled_headers_hold_nothing_of_ours(self):
-        # ccache may hand out what it compiled before a comment of a header changed; `#pragma once` then takes that header for another.
+        # ccache ignores comments. After a comment of a header changed it may return an older precompiled
+        # header, in which `#pragma once` then does not recognize the file.
         headers = sorted(ROOT.glob("*/pch/*.h"))
         self.assertTrue(headers)
         for path in headers:
@@ -158,7 +159,8 @@ class Layers(unittest.TestCase):
                 self.assertEqual(bracket, "<", f"{path.relative_to(ROOT)} includes {name}")
 
     def test_planner_does_not_depend_on_the_table_of_kernels(self):
-        # What it takes from the contract changes seldom; arguments of kernels change with every kernel.
+        # The contract headers that the planner includes change rarely. The kernels' arguments change with
+        # every kernel.
         for path in files("planner"):
             self.assertNotIn("kernels/contract/kernels.h", reached(path), path)
 
@@ -166,14 +168,14 @@ class Layers(unittest.TestCase):
         for path in files("planner") + files("kernels/contract"):
             for bracket, name in INCLUDE.findall(path.read_text()):
                 self.assertNotIn(name, PLANNER_FORBIDDEN, path)
-                if bracket == "<":   # of the system's headers, none
+                if bracket == "<":   # of the system's headers only these two
                     self.assertNotIn(".", name.removesuffix("stdint.h").removesuffix("stddef.h"), path)
 
     def test_kernels_of_an_instruction_set_use_no_templates_of_the_standard_library(self):
-        # The linker might keep the copy of an inline function that was compiled for AVX-512.
+        # The linker could keep the copy of an inline function that was compiled for AVX-512.
         allowed = {"assert.h", "cassert", "stdint.h", "string.h", "cstddef", "cstdint", "immintrin.h", "arm_neon.h", "initializer_list",
                    "cuda_runtime.h"}
-        once = {"dispatch.cpp", "quantile_map.cpp"}   # compiled once, for the baseline
+        once = {"dispatch.cpp", "quantile_map.cpp"}   # compiled once, for the baseline instruction set
         for path in files("kernels"):
             for bracket, name in INCLUDE.findall(path.read_text()):
                 if bracket == "<" and path.name not in once:

@@ -1,11 +1,11 @@
-"""Plants mistakes that people make in gradient accumulation, one at a time, in a copy of the sources: tests must find each.
+"""Plants typical mistakes of gradient accumulation, one at a time, in a copy of the sources. The tests
+must find each.
 
-usage: mutations.py [WORD]     takes some minutes; prints a line a mistake (that has WORD in its name), and exits with 1 where one
-                               is not found
-       mutations.py --places   only whether each has its place in the sources
+usage: mutations.py [WORD]     takes some minutes; prints a line for each mistake (with WORD in its name), and exits with 1
+                               if one is not found
+       mutations.py --places   only checks that each mistake has its place in the sources
 
-Every mistake is one that compiles, trains, and shows a falling loss.
-"""
+Every mistake compiles, trains, and shows a falling loss."""
 import os
 import pathlib
 import re
@@ -17,9 +17,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE_TESTS, API_TESTS, KERNEL_TESTS = "tests/src_tests", "tests/api/api_tests", "tests/kernel_tests"
 EMULATED_TESTS, EMULATED_TRAINING = "tests/simt/simt_kernel_tests", "tests/simt/simt_trainer_tests"
-COMPILED_TESTS = "tests/ptx/ptx_kernel_tests"   # where there is nvcc
+COMPILED_TESTS = "tests/ptx/ptx_kernel_tests"   # if nvcc is installed
 
-# What the mistake is, the file, what stands there, what it becomes, the program and its tests that must find it.
+# Description of the mistake, file, original code, replacement, the program and the tests that must find it.
 MUTATIONS = [
     ("the mean of the micro-batches' means", "kernels/cpu/loss/loss_sum.cpp",
      [("  for (int64_t sample = 0;", "  uint64_t counted = 0;\n  double total = 0;\n  for (int64_t sample = 0;"),
@@ -193,7 +193,7 @@ def built(folder, target):
 
 
 def passed(folder, program, tests):
-    """Whether the tests pass; there must be some."""
+    """Whether the tests pass. At least one test must run."""
     result = run(folder / "build" / program, f"--gtest_filter={tests}", cwd=folder)
     count = re.search(r"Running (\d+) tests? from", result.stdout)
     if not count or count[1] == "0":
@@ -202,7 +202,7 @@ def passed(folder, program, tests):
 
 
 def place(old):
-    """Finds the code wherever a formatter has broken its lines."""
+    """Finds the code however a formatter breaks its lines."""
     return re.compile(r"\s*".join(map(re.escape, re.findall(r"\w+|\S", old))))
 
 
@@ -225,7 +225,7 @@ def main():
         for path in run("git", "ls-files", cwd=ROOT).stdout.splitlines():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, folder / path)
-        # The compiler's cache may take what another folder has compiled.
+        # Lets ccache reuse the results of another folder.
         os.environ.update(CXX="ccache g++", CC="ccache gcc", CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
         setup = run("meson", "setup", "build", "-Dbuildtype=release", "-Db_ndebug=false", "-Dtools=false", "-Dunity=on", "-Dunity_size=8",
                     "-Dgpu_architectures=90-virtual", "-Dquick_kernels=true", cwd=folder)

@@ -1,4 +1,5 @@
-"""What tests of bindings in compiled languages have in common: is anything of the header missing, is the compiler there, does all of it run."""
+"""Shared by the tests of bindings in compiled languages: checks that the binding covers the header, looks
+for the compiler, and runs the programs."""
 import os
 import pathlib
 import re
@@ -6,8 +7,8 @@ import shutil
 import subprocess
 import sys
 
-SKIPPED = 77   # as Meson knows it
-TEXT = "to be or not to be, that is the question. " * 400   # for the programs that train on one
+SKIPPED = 77   # Meson's exit code for a skipped test
+TEXT = "to be or not to be, that is the question. " * 400   # training data of the programs
 
 
 class Binding:
@@ -24,7 +25,8 @@ class Binding:
         self.failed = True
 
     def names_all(self, files, but=(), entries_alone=False):
-        """Every entry of the header, and what does not take them from it every number and option, has its place in these files."""
+        """Checks that these files name every entry of the header. Unless `entries_alone`, they must also
+        name every constant and every option."""
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
         words = set(re.findall(r"\w+", text))
         options = [field for name, fields in self.header.structs.items() if name.endswith("_options") for field, _, _ in fields
@@ -34,7 +36,7 @@ class Binding:
                 self.fail(f"{self.folder.name} lacks {name}")
 
     def is_made(self, path):
-        """Of the header, by generate_abi.py."""
+        """Checks that generate_abi.py makes the file from the header."""
         made = subprocess.run([sys.executable, "-B", self.folder / "generate_abi.py", self.root / "include/stowage.h"], capture_output=True, text=True, check=True)
         if made.stdout != path.read_text(encoding="utf-8"):
             self.fail(f"{path.name} is not made of stowage.h: run {self.folder.name}/generate_abi.py")
@@ -44,7 +46,7 @@ class Binding:
             sys.exit(1)
 
     def finish(self, compiler, environment, commands):
-        """Runs the commands, each in a folder, up to the first that fails, and ends."""
+        """Runs the commands, each in a folder, until one fails. Then ends the program."""
         self.end_if_failed()
         if not shutil.which(compiler):
             print(f"skipped: there is no {compiler}")

@@ -1,4 +1,4 @@
-// bindings/cpp against the library.
+// Tests bindings/cpp with the library.
 #include "bindings/cpp/stowage.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr char gpt2[] = R"({"architectures": ["GPT2LMHeadModel"], "model_type": 
   "n_head": 2, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0})";
 constexpr size_t length = 16;
 
-// Of the error that something throws.
+// Status of the error that a function throws.
 template <class Do>
 stw_status status_of(Do&& act) {
   try {
@@ -41,7 +41,7 @@ stw_model_options of_config() {
   return options;
 }
 
-// A classifier of three labels, which tells two types of tokens apart.
+// A classifier with three labels and two token types.
 constexpr char bert[] = R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
   "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}})";
 
@@ -210,7 +210,7 @@ TEST(Cpp, PrefersWhatWasChosen) {
   World world(with_preference(STW_PREFERENCE_DPO));
   const std::vector<int32_t> all = tokens();
   std::vector<int32_t> targets(all.size(), -100), positions(all.size());
-  for (size_t i = 0; i < all.size(); ++i) {   // of two documents of 8 tokens
+  for (size_t i = 0; i < all.size(); ++i) {   // two documents of 8 tokens in each sample
     positions[i] = static_cast<int32_t>(i % 8);
     if (i % 8 != 0 && i % 8 != 7) targets[i] = all[i + 1];
   }
@@ -238,7 +238,7 @@ TEST(Cpp, WritesReferences) {
   const Folder folder;
   const std::string path = (folder.path / "tokens.bin").string(), marks = (folder.path / "marks").string(), reference = (folder.path / "reference").string();
   std::ofstream ids(path, std::ios::binary), marked(marks, std::ios::binary);
-  for (uint32_t i = 0; i < 640; ++i) {   // documents of 8 tokens, chosen and rejected ones in turn
+  for (uint32_t i = 0; i < 640; ++i) {   // documents of 8 tokens, alternately chosen and rejected
     ids.put(static_cast<char>(i * i / 7 % 61)).put(0);
     marked.put(i % 8 == 0 ? STW_MARK_BEGIN : i % 8 > 4 ? STW_MARK_TARGET : 0);
   }
@@ -343,14 +343,15 @@ TEST(Cpp, Hooks) {
   int calls = 0;
   World one(small(), [&](const stw_gradients& gradients) {
     if (++calls == 1) throw std::runtime_error("the network is gone");
-    for (uint64_t i = 0; i < gradients.count; ++i) gradients.data[i] *= 2;   // twice the sum over twice the targets is the same step
+    // twice the gradient over twice the targets gives the same step
+    for (uint64_t i = 0; i < gradients.count; ++i) gradients.data[i] *= 2;
     *gradients.loss_sum *= 2, *gradients.target_count *= 2;
   });
   World other;
   const std::vector<float> before = one.weights();
   EXPECT_THROW(one.steps(1), std::runtime_error);
   EXPECT_EQ(one.weights(), before);
-  // What looks like a cancel is the hook's all the same.
+  // An exception of the hook stays one even if its status is STW_CANCELLED.
   const Folder folder;
   stowage::Dataset data = data_in(folder);
   auto options = made<stw_run_options>();
@@ -381,7 +382,7 @@ TEST(Cpp, CheckpointsAndTensors) {
   EXPECT_EQ(whole.trainer.logits(std::vector<int32_t>{1, 2}).size(), 64u);
 }
 
-// A device is closed after its last trainer, also where a trainer takes another one's place.
+// A device is closed after its last trainer, even if another trainer is assigned over that one.
 TEST(Cpp, DevicesOutliveTheirName) {
   std::vector<std::string> heard;
   auto options = made<stw_device_options>();
@@ -398,7 +399,7 @@ TEST(Cpp, DevicesOutliveTheirName) {
   EXPECT_EQ(trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3).step, 1u);
 }
 
-// The device's threads and not those of the machine; and what is moved from says so.
+// The plan uses the device's threads, not the machine's. Moved-from objects report an error.
 TEST(Cpp, PlansAreForTheirDevice) {
   auto one_thread = made<stw_device_options>();
   one_thread.backend = STW_BACKEND_CPU, one_thread.threads = 1;
@@ -461,7 +462,8 @@ TEST(Cpp, Classifiers) {
   const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4}};
   EXPECT_EQ(world.trainer.classify(texts), (std::vector<std::vector<float>>{world.trainer.logits(texts[0]), world.trainer.logits(texts[1])}));
   EXPECT_TRUE(world.trainer.classify({}).empty());
-  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, texts); }), STW_BAD_ARGUMENT);   // it has no types of tokens
+  // the model has no token types
+  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, texts); }), STW_BAD_ARGUMENT);
   EXPECT_EQ(status_of([&] { world.trainer.classify({{}}); }), STW_UNSUPPORTED_SHAPE);
   EXPECT_EQ(status_of([&] { World().trainer.classify(texts); }), STW_UNSUPPORTED);
 }

@@ -1,4 +1,5 @@
-"""bindings/go against the library, by go test, whose cases are in go/stowage_test.go: go_test.py SOURCE_ROOT BUILD_FOLDER LIBRARY"""
+"""Tests bindings/go with the library, by go test. The cases are in go/stowage_test.go. Usage: go_test.py
+SOURCE_ROOT BUILD_FOLDER LIBRARY"""
 import os
 import re
 import shutil
@@ -10,13 +11,15 @@ from compiled import Binding
 go = Binding("go", sys.argv[1:])
 go.names_all(sorted(go.folder.glob("*.[gch]*")),
              but={"STW_VERSION_MAJOR", "STW_VERSION_MINOR", "STW_VERSION_PATCH", "STW_MARK_TARGET", "STW_MARK_BEGIN", "STW_MARK_SECOND", "STW_TOKEN_SPECIAL", "STW_TOKEN_CONTINUES",
-                  "STW_STATES_AUTO", "STW_STATES_32", "STW_STATES_8",   # as numbers
-                  "stw_model_export", "stw_plan_frontier", "stw_plan_picture"})   # by those that take a watch
+                  "STW_STATES_AUTO", "STW_STATES_32", "STW_STATES_8",   # plain numbers in Go
+                  # replaced by the variants with a watch
+                  "stw_model_export", "stw_plan_frontier", "stw_plan_picture"})
 tests = go.root / "tests/bindings/go"
 train = [str(go.build / "text.txt"), "nano", "3", str(go.build)]
 
 def pointers_are_checked():
-    """As far as a running program can ask for it: up to Go 1.20."""
+    """The strictest pointer checks that can be enabled at run time. Go 1.21 and later need a special
+    build."""
     try:
         found = re.search(r"go1\.(\d+)", subprocess.run(["go", "version"], capture_output=True, text=True, check=True).stdout)
     except OSError:
@@ -24,7 +27,7 @@ def pointers_are_checked():
     return {"GODEBUG": "cgocheck=2"} if found and int(found[1]) < 21 else {}
 
 
-# As an installed library has it, of the one that was built.
+# A stowage.pc as an installation has it, for the library in the build folder.
 packages = go.build / "go-packages"
 packages.mkdir(exist_ok=True)
 (packages / "stowage.pc").write_text(f"Name: stowage\nDescription: as built\nVersion: 0.1.0\nCflags: -I{go.root / 'include'}\nLibs: -L{go.library.parent} -lstowage\n", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""bindings/python against the library: python_test.py SOURCE_ROOT LIBRARY. With NumPy or PyTorch installed their arrays are tried, too."""
+"""Tests bindings/python with the library: python_test.py SOURCE_ROOT LIBRARY. Also tests arrays of NumPy
+and PyTorch if they are installed."""
 import array
 import ast
 import copy
@@ -30,7 +31,8 @@ from stowage import _abi, _library, _options, _tensors  # noqa: E402
 GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 BERT = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}   # tells two types of tokens apart
+        # with two token types
+        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}
 numpy = __import__("numpy") if importlib.util.find_spec("numpy") else None
 torch = __import__("torch") if importlib.util.find_spec("torch") else None
 
@@ -57,7 +59,7 @@ class World:
 
 
 def run_program(text):
-    """A process of its own: its exit code and what it says."""
+    """Runs a program in a process of its own. Returns its exit code, stdout and stderr."""
     begin = (f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\nstowage.load({LIBRARY!r})\n"
              f"class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
              "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20)\n"
@@ -80,7 +82,7 @@ class Abi(unittest.TestCase):
             self.assertEqual(ctypes.sizeof(getattr(_abi, name)), int(size), name)
         for name, field, offset in offsets:
             self.assertEqual(getattr(getattr(_abi, name), field).offset, int(offset), (name, field))
-        # And nothing of the header goes without.
+        # All structs and fields of the header are there.
         self.assertEqual({name for name, _ in sizes}, {name for name, kind in vars(_abi).items() if name.startswith("stw_") and hasattr(kind, "_fields_")})
         for name, _ in sizes:
             self.assertEqual([field for struct, field, _ in offsets if struct == name], [field for field, *_ in getattr(_abi, name)._fields_], name)
@@ -100,7 +102,7 @@ class Abi(unittest.TestCase):
 
 
 class Types(unittest.TestCase):
-    """Of __init__.pyi, which no program runs."""
+    """Compares __init__.pyi, which no program executes, with the package."""
 
     def test_are_those_of_the_package(self):
         stub = ast.parse((FOLDER / "stowage/__init__.pyi").read_text(encoding="utf-8"))
@@ -119,11 +121,11 @@ class Types(unittest.TestCase):
         methods = {one.name: one for one in told.body if isinstance(one, ast.FunctionDef)}
         public = {attribute for attribute, value in vars(real).items() if not attribute.startswith("_") and (callable(value) or isinstance(value, (property, classmethod)))}
         fields = {one.target.id for one in told.body if isinstance(one, ast.AnnAssign)}
-        own = public - {"pointer", "close"}   # for the package itself; of _Handle
+        own = public - {"pointer", "close"}   # members of _Handle for use inside the package
         self.assertLessEqual(own, set(methods) | fields, name)
         for method, one in methods.items():
             is_property = any(getattr(decorator, "id", None) == "property" for decorator in one.decorator_list)
-            if method == "__getattr__":   # of an Info, whose fields are the struct's
+            if method == "__getattr__":   # of an Info, which forwards the struct's fields
                 continue
             self.assertEqual(is_property, isinstance(inspect.getattr_static(real, method), property), (name, method))
             if not is_property:
@@ -157,7 +159,7 @@ class Library(unittest.TestCase):
             show = f"import sys\nsys.path.insert(0, {folder!r})\nimport stowage\nprint(stowage.__version__)\ntry:\n    stowage.load(*sys.argv[1:])\nexcept OSError as error:\n    print(error)"
 
             def said(*words):
-                # Of a system that has none, whatever this one has.
+                # Hides the installed libraries of this system.
                 hide = "import ctypes.util\nctypes.util.find_library = lambda name: None\n"
                 done = subprocess.run([sys.executable, "-B", "-c", hide + show, *words], capture_output=True, text=True, check=True, env={"LD_LIBRARY_PATH": "/no/such/folder"})
                 return done.stdout.splitlines()
@@ -208,7 +210,7 @@ class Library(unittest.TestCase):
             stowage.Model("nano", config_json="{}")
 
     def test_a_signal_may_come_where_uses_are_counted(self):
-        """And whatever has been forgotten may end there."""
+        """Objects that were collected can also be released at that point."""
         code, out, complaint = run_program("""
 w = world()
 stowage._library._lock.acquire()   # as if in its middle, on this thread
@@ -256,7 +258,7 @@ print(set(ends), len(ends))
         world.device.close()
         with self.assertRaisesRegex(ValueError, "this Trainer is closed"):
             world.trainer.progress
-        trainer = World().trainer   # the device goes last, whoever else has forgotten it
+        trainer = World().trainer   # the device is released last, whoever else dropped it
         gc.collect()
         self.assertEqual(trainer.progress.step, 0)
 
@@ -280,7 +282,7 @@ class Lifetimes(unittest.TestCase):
     def test_callbacks_of_an_older_library_know_less(self):
         told = _abi.stw_progress(struct_size=_abi.stw_progress.loss.offset, step=3, loss=5.0)
         self.assertEqual((_library.copied(ctypes.pointer(told)).step, _library.copied(ctypes.pointer(told)).loss), (3, 0.0))
-        told.struct_size = 2 * ctypes.sizeof(told)   # and of a newer one more
+        told.struct_size = 2 * ctypes.sizeof(told)   # a newer library with a larger struct
         self.assertEqual(_library.copied(ctypes.pointer(told)).loss, 5.0)
 
     def test_callbacks_live_as_long_as_who_calls_them(self):
@@ -296,7 +298,7 @@ class Lifetimes(unittest.TestCase):
     def test_memory_of_the_programs_own(self):
         given = []
 
-        class Block:   # that says when it goes
+        class Block:   # reports its release
             def __init__(self, count):
                 self.memory = (ctypes.c_uint8 * count)()
                 given.append(weakref.ref(self.memory))
@@ -332,7 +334,7 @@ class Lifetimes(unittest.TestCase):
         def fails(_):
             raise MemoryError("no more")
 
-        class OfAGpu:   # as DLPack has it
+        class OfAGpu:   # DLPack's constant for a GPU
             def __init__(self, count):
                 self.shape = (ctypes.c_int64 * 1)(count)
 
@@ -394,7 +396,7 @@ class Lifetimes(unittest.TestCase):
             stowage.Model("none")
         again = pickle.loads(pickle.dumps(raised.exception))
         self.assertEqual([again.name, again.message, str(again)], [raised.exception.name, raised.exception.message, str(raised.exception)])
-        stowage.Device.__new__(stowage.Device).__del__()   # of one that never came to be
+        stowage.Device.__new__(stowage.Device).__del__()   # of an object whose constructor never ran
 
     def test_gradients_end_with_their_hook(self):
         kept = []
@@ -409,10 +411,10 @@ class Lifetimes(unittest.TestCase):
         world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
         with self.assertRaisesRegex(ValueError, "released"):
             memories[0][0]
-        self.assertTrue(math.isfinite(own[0, 0]))   # which is not the gradients'
+        self.assertTrue(math.isfinite(own[0, 0]))   # a view of the weights, which stays valid
         world.trainer.close()
         for one in arrays:
-            self.assertTrue(numpy.isfinite(one).all())   # of memory that is still there
+            self.assertTrue(numpy.isfinite(one).all())   # their memory still exists
 
     def test_ctrl_c_ends_a_run(self):
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
@@ -424,7 +426,7 @@ class Lifetimes(unittest.TestCase):
             self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
 
     def test_python_ends_while_a_thread_trains(self):
-        """In a callback, where Python would end the thread, the library's frames lie below it."""
+        """Python would end the thread in a callback, with the library's frames below it on the stack."""
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
         ends = {"a run": "w.trainer.run(data, 10**9, lambda now: started.set())",
                 "a run in silence": "started.set(); w.trainer.run(data, 10**9)",
@@ -495,7 +497,7 @@ class Lifetimes(unittest.TestCase):
     def test_forks_leave_their_parents_trainers_alone(self):
         text = "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n" \
                "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"
-        self.assertEqual(run_program(text)[:2], (0, "0 2\n"))   # newer Pythons warn of threads
+        self.assertEqual(run_program(text)[:2], (0, "0 2\n"))   # newer versions of Python warn about threads
 
 
 class Numbers(unittest.TestCase):
@@ -581,7 +583,7 @@ class Training(unittest.TestCase):
             self.assertEqual(smaller.info.budget, world.plan.info.minimum_bytes)
             for one in (world, other):
                 one.trainer.step(tokens, targets, learning_rate=1e-2)
-            self.assertEqual(other.weights(), world.weights())   # the same bits in less memory
+            self.assertEqual(other.weights(), world.weights())   # the same bits with less memory
             world.trainer.export_model(folder)
             again = stowage.Model(folder)
             self.assertEqual(again.info.has_weights, 1)
@@ -594,7 +596,8 @@ class Training(unittest.TestCase):
         tokens, targets = tokens_of(), tokens_of(seed=5)
         flat = array.array("i", (token for row in tokens for token in row))
         matrix = memoryview(flat).cast("B").cast("i", (4, 16))
-        wide = array.array("i", (token for row in tokens for token in [*row, *row]))   # of which every row's first half is meant
+        # only the first half of every row belongs to the view
+        wide = array.array("i", (token for row in tokens for token in [*row, *row]))
         worlds, kinds = [], [(tokens, targets), (matrix, targets), (memoryview(bytes(flat)).cast("i", (4, 16)), targets)]
         if numpy is not None:
             strided = numpy.frombuffer(wide, dtype="i4").reshape(4, 32)[:, :16]
@@ -619,7 +622,7 @@ class Training(unittest.TestCase):
             world.trainer.step("text", [[1, 2]], learning_rate=1e-2)
 
     def test_strides_are_whole_numbers_of_items(self):
-        """Those of a field in packed records are not."""
+        """A field of packed records has other strides."""
         every_third = memoryview(array.array("i", range(64)))[::3]
         self.assertEqual(_tensors._of_buffer(every_third).keeps[2][0], 3)
         if numpy:
@@ -674,7 +677,8 @@ class Training(unittest.TestCase):
     def test_prefers_what_was_chosen(self):
         world = World(preference="dpo", trainer={"beta": 0.5})
         tokens = tokens_of()
-        targets = [[tokens[s][i + 1] if i % 8 not in (0, 7) else -100 for i in range(16)] for s in range(4)]   # of two documents of 8 tokens
+        # two documents of 8 tokens in each sample
+        targets = [[tokens[s][i + 1] if i % 8 not in (0, 7) else -100 for i in range(16)] for s in range(4)]
         pairs = {"tokens": tokens, "targets": targets, "positions": [[i % 8 for i in range(16)]] * 4}
         reference = world.trainer.log_probabilities(**pairs)
         self.assertEqual([len(row) for row in reference], [16] * 4)
@@ -704,7 +708,8 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             tokens, marks, reference = (pathlib.Path(folder, name) for name in ("tokens.bin", "marks", "reference"))
             tokens.write_bytes(array.array("H", [i * i // 7 % 61 for i in range(640)]).tobytes())
-            marks.write_bytes(bytes([_abi.STW_MARK_BEGIN, 0, 0, 0, 0] + [_abi.STW_MARK_TARGET] * 3) * 80)   # documents, chosen and rejected ones in turn
+            # documents, alternately chosen and rejected
+            marks.write_bytes(bytes([_abi.STW_MARK_BEGIN, 0, 0, 0, 0] + [_abi.STW_MARK_TARGET] * 3) * 80)
             world = World(preference="dpo")
             with stowage.Dataset(tokens, 64, 16, marks=marks, pairs=True) as bare:
                 with self.assertRaisesRegex(stowage.Error, "against a reference"):
@@ -845,7 +850,7 @@ class Training(unittest.TestCase):
         body = BERT | {"architectures": ["BertModel"]}
         self.assertEqual([stowage.Model(body).info.task, stowage.Model(body, task="masked_language_model").info.task], ["language_model", "masked_language_model"])
         world, vocabulary = World(model), model.info.vocabulary
-        # As transformers has labels: beside their tokens, and not shifted.
+        # As in transformers: a label belongs to the token at its own position, without a shift.
         tokens = [[3 if i % 5 == 2 else 4 + (s + i) % (vocabulary - 4) for i in range(16)] for s in range(4)]
         labels = [[4 + (s + i) % (vocabulary - 4) if i % 5 == 2 else -100 for i in range(16)] for s in range(4)]
         told = world.trainer.log_probabilities(tokens, labels=labels)
@@ -926,7 +931,8 @@ class Tensors(unittest.TestCase):
     def test_views_go_through_dlpack(self):
         world = World()
         view = world.trainer.tensor("transformer.wpe.weight")
-        world.trainer.set_tensor("transformer.wpe.weight", view)   # read by DLPack, as other libraries' tensors are
+        # read by DLPack, as other libraries' tensors are
+        world.trainer.set_tensor("transformer.wpe.weight", view)
         _tensors.drop_unclaimed()
         self.assertFalse(_tensors._exports)
         capsule = view.__dlpack__(max_version=(1, 1))
@@ -979,7 +985,7 @@ class Tensors(unittest.TestCase):
         self.assertEqual(run_program("import torch\nx = torch.from_dlpack(world().trainer.tensor(0))\nx.me = x\nprint('end')"), (0, "end\n", ""))
 
     def test_arrays_keep_the_memory_of_a_closed_trainer(self):
-        """The memory is Python's own here, which says when it goes."""
+        """The memory is allocated by Python here, so its release can be observed."""
         takes = [lambda view: ctypes.c_float.from_buffer(view.memory), lambda view: view.__dlpack__(max_version=(1, 0))]
         if numpy is not None:
             takes += [numpy.asarray, numpy.from_dlpack, lambda view: numpy.asarray(view.memory), lambda view: numpy.asarray(view)[3:]]
@@ -1018,7 +1024,7 @@ class Tensors(unittest.TestCase):
         memory = view.memory
         if numpy is not None:
             numpy.asarray(view)[:] = 2
-            loop = [numpy.asarray(view)]   # and one in a cycle
+            loop = [numpy.asarray(view)]   # and one in a reference cycle
             loop.append(loop)
             del loop
         world.trainer.replan(world.plan.info.minimum_bytes)

@@ -1,4 +1,4 @@
-//! bindings/rust against the library: rust_test.py runs it.
+// ! Tests bindings/rust with the library. rust_test.py runs it.
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::os::raw::c_void;
@@ -11,7 +11,7 @@ use stowage::*;
 
 const GPT2: &str = r#"{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
                       "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}"#;
-/// A classifier of three labels, which tells two types of tokens apart.
+// / A classifier with three labels and two token types.
 const BERT: &str = r#"{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
                       "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}"#;
 const LENGTH: usize = 16;
@@ -22,7 +22,7 @@ fn tokens() -> Vec<i32> {
 }
 
 struct World {
-    trainer: Trainer,   // dropped before its device, or after it: both are right
+    trainer: Trainer,   // dropped before or after its device; both orders are correct
     model: Model,
     device: Device,
 }
@@ -71,7 +71,7 @@ fn data(folder: &Path) -> Dataset {
     Dataset::open(&path, &DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, ..Default::default() }).unwrap()
 }
 
-/// What compilers of C are held to.
+// / Checks the layout that abi_test.c asserts for C.
 #[test]
 fn layout_is_that_of_c() {
     let asserted = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/api/abi_test.c")).unwrap();
@@ -115,7 +115,7 @@ fn failures_are_errors() {
     assert_eq!(Model::open("na\0no").unwrap_err().status, Status::BAD_ARGUMENT);
     let rate = ModelOptions { source: Some(Path::new("nano")), dropout: Some(7.0), ..Default::default() };
     assert_eq!(Model::new(&rate).unwrap_err().status, Status::BAD_ARGUMENT);
-    let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error);   // as hosts pass them on
+    let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error);   // as hosts pass errors on
     assert!(free.source().is_none());
 }
 
@@ -308,7 +308,7 @@ fn tensors_are_views_and_can_be_set() {
     assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
 }
 
-/// Samples of two documents of 8 tokens, of which the last six have targets.
+// / Samples of two documents of 8 tokens. The last six tokens of a document have targets.
 struct Pairs {
     tokens: Vec<i32>,
     targets: Vec<i32>,
@@ -358,7 +358,8 @@ fn writes_references() {
     let folder = folder("reference");
     let (tokens, marks, reference) = (folder.join("tokens.bin"), folder.join("marks"), folder.join("reference"));
     std::fs::write(&tokens, (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    std::fs::write(&marks, [2u8, 0, 0, 0, 0, 1, 1, 1].repeat(80)).unwrap();   // documents, chosen and rejected ones in turn
+    // documents, alternately chosen and rejected
+    std::fs::write(&marks, [2u8, 0, 0, 0, 0, 1, 1, 1].repeat(80)).unwrap();
     let mut world = world(PlanOptions { preference: Preference::Dpo, ..small() }, TrainerOptions::default());
     let asked = DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, marks: Some(&marks), pairs: true, ..Default::default() };
     let mut bare = Dataset::open(&tokens, &asked).unwrap();
@@ -377,7 +378,7 @@ fn writes_references() {
         between.write_reference(&again).unwrap();
         ControlFlow::Continue(())
     }).unwrap();
-    assert!(std::fs::read(&again).unwrap() != written);   // of the model after a step
+    assert!(std::fs::read(&again).unwrap() != written);   // after a further step of the model
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -385,7 +386,7 @@ fn writes_references() {
 fn hooks_change_gradients() {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
-    // Twice the sum over twice the targets is the same step.
+    // Twice the gradient over twice the targets gives the same step.
     let hook: GradientHook = Box::new(move |gradients| {
         count.fetch_add(1, Ordering::Relaxed);
         assert_eq!(gradients.scale(), 1.0);
@@ -439,19 +440,21 @@ fn others_may_stop_it() {
         ended
     });
     assert_eq!(told, Ended::Stopped);
-    let mut moved = std::thread::spawn(move || { one.steps(1); one }).join().unwrap();   // a trainer may go to another thread
+    // a trainer can move to another thread
+    let mut moved = std::thread::spawn(move || { one.steps(1); one }).join().unwrap();
     let step = moved.trainer.progress().step;
     assert!(step >= 4, "{step}");
     moved.steps(1);
     drop(moved);
-    remote.cancel();   // of a trainer that is gone
+    remote.cancel();   // its trainer is gone
     assert!(remote.progress().is_none());
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn watches_tell_and_cancel() {
-    let (done, goes_on) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(1)));   // 0: cancels; 2: panics
+    // goes_on: 0: cancels; 2: panics
+    let (done, goes_on) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(1)));
     let (seen, answer) = (Arc::clone(&done), Arc::clone(&goes_on));
     let watch = Watch::new(WatchOptions {
         interval_milliseconds: Some(0),
@@ -496,7 +499,7 @@ fn watches_tell_and_cancel() {
     goes_on.store(0, Ordering::Relaxed);
     assert_eq!(world.model.export_watched(&folder, Some(&watch)).unwrap_err().status, Status::CANCELLED);
     goes_on.store(1, Ordering::Relaxed);
-    drop(watch);   // which its trainer keeps
+    drop(watch);   // its trainer keeps it
     world.steps(1);
 }
 
@@ -561,7 +564,7 @@ fn the_host_brings_memory_threads_and_ears() {
     assert!(threads.lock().unwrap().len() > 1);
     let World { trainer, device, .. } = hosted;
     let first = device.next_log(0);
-    drop(device);   // it is open until its trainer is gone
+    drop(device);   // it stays open until its trainer is gone
     assert_eq!(held.load(Ordering::Relaxed), arena);
     drop(trainer);
     assert_eq!(held.load(Ordering::Relaxed), 0);
@@ -595,7 +598,8 @@ fn classifiers() {
     let expected = texts.map(|text| world.trainer.logits(text).unwrap());
     assert_eq!(world.trainer.classify(&texts, None).unwrap(), expected);
     assert!(world.trainer.classify(&[], None).unwrap().is_empty());
-    assert_eq!(world.trainer.classify(&texts, Some(&texts)).unwrap_err().status, Status::BAD_ARGUMENT);   // it has no types of tokens
+    // the model has no token types
+    assert_eq!(world.trainer.classify(&texts, Some(&texts)).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(world.trainer.classify(&[&[]], None).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
     assert_eq!(self::world(small(), TrainerOptions::default()).trainer.classify(&texts, None).unwrap_err().status, Status::UNSUPPORTED);
 }
@@ -669,7 +673,7 @@ fn adapters() {
     let after = world.trainer.logits(&tokens()[..8]).unwrap();
     assert!(before != after);
     world.trainer.export_model(&tuned).unwrap();
-    let read = Model::open(&tuned).unwrap();   // its adapter_config.json names the model
+    let read = Model::open(&tuned).unwrap();   // its adapter_config.json names the base model
     read.export(&merged).unwrap();
     assert_eq!(Model::open(&merged).unwrap().info().adapter_rank, 0);
     let mut again = world_of(read, plan, TrainerOptions::default(), DeviceOptions::default()).unwrap();

@@ -1,5 +1,6 @@
-// What is written by the library and then changed: an input is an object of JSON whose members take the place of those in what was written, objects
-// member by member, so that what is far from a plan or a profile need not be found by chance.
+// Changes JSON that the library wrote. An input is an object whose members replace those of the original,
+// recursively for objects. So the fuzzer reaches values far from any valid plan or profile without finding
+// them by chance.
 #pragma once
 #include <string>
 

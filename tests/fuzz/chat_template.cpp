@@ -1,5 +1,6 @@
-// Fuzzes chat templates. An input is a template and, behind a byte 0xFF, a line with a conversation; without one, conversations that use all that a
-// message may have are written by it. Nothing but a Failure may leave, what the assistant says lies in the text, and the same comes out again.
+// Fuzzes chat templates. An input is a template, then a byte 0xFF and a line with a conversation. Without
+// such a line, built-in conversations that use all members of a message are rendered. Only a Failure may
+// escape, the ranges of the assistant lie inside of the text, and a second rendering gives the same result.
 #include "chat/chat_template.h"
 #include "base/failure.h"
 #include "input.h"

@@ -1,5 +1,6 @@
-// Fuzzes checkpoints. An input changes the fields of one that a trainer has written (changes.h), whose hashes then go with them. Whether it is taken or not,
-// the trainer takes a step behind it and writes another, from which a new one goes on alike.
+// Fuzzes checkpoints. An input changes the fields of a checkpoint that a trainer wrote (changes.h); the
+// hashes are recomputed. Whether the checkpoint is accepted or not, the trainer then takes a step and writes
+// another one, from which a new trainer continues with the same bits.
 #include <bit>
 #include <utility>
 
@@ -21,7 +22,7 @@ struct Setting {
   Dataset dataset;
 
   std::unique_ptr<Trainer> trainer() const { return std::move(*Trainer::create(*device, model, planned, {})); }
-  // So many batches more; whether that went well.
+  // Trains on that many more batches. Returns whether it succeeded.
   bool train(Trainer& trainer, uint64_t batches) const {
     Schedule schedule;
     schedule.rate = 1e-3;
@@ -39,7 +40,7 @@ Setting make_setting(const fuzz::Folder& folder) {
   request.global_batch = 2;
   request.sequence = 8;
   request.threads = 1;
-  request.precision = Precision::fp16;   // whose loss scale goes on
+  request.precision = Precision::fp16;   // its loss scale is part of the checkpoint
   DatasetOptions data;
   data.path = folder.write("tokens", std::string(400, '\3'));
   data.vocabulary = testing_tools::small_vocabulary;
@@ -47,7 +48,7 @@ Setting make_setting(const fuzz::Folder& folder) {
   return {std::move(*Device::open(device_options)), model, *Planned::make(*model, request), std::move(*Dataset::open(data))};
 }
 
-// A checkpoint with other fields.
+// Copies a checkpoint with changed fields.
 Status rewrite(const std::string& from, const Json& changes, const std::string& to) {
   STW_ASSIGN(reader, CheckpointReader::open(from));
   return testing_tools::write_with_fields(reader, fuzz::changed(reader.fields(), changes), to);

@@ -1,5 +1,6 @@
-// Fuzzes the framing of checkpoints. An input that begins with "raw" is the whole file behind that word. Any other is the header's text and, after a byte
-// 0xFF, the sections' bytes; the file gets the prefix and the checksums that belong to them, so that more than the checksums is tried.
+// Fuzzes the format of checkpoint files. An input that begins with "raw" is the whole file after that word.
+// Any other input is the header's text and, after a byte 0xFF, the bytes of the sections. The file then gets
+// a matching prefix and matching checksums, so that the fuzzer gets past the checksums.
 #include <algorithm>
 #include <cstring>
 
@@ -47,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const stw::CheckpointSection& section : reader->sections()) {
     fuzz::require(section.bytes <= file.size() - bytes, "sections lie in the file, one after the other");
     bytes += section.bytes;
-    if (reader->find(section.name) != &section) continue;   // another one has its name
+    if (reader->find(section.name) != &section) continue;   // another section has the same name
     auto in = reader->section(section.name, section.bytes);
     std::vector<std::byte> out(section.bytes);
     all_read = in && bool(in->read(out)) && all_read;

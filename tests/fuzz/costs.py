@@ -1,5 +1,7 @@
-"""Measures what the worst inputs known cost each reader, a byte: `costs.py STOWAGE [BYTES]` prints the table of SECURITY.md. Time is the processor's, of
-inputs of BYTES (default 4 MiB) less that of a quarter of them, so that what every run takes is not in it; memory likewise, of the peak."""
+"""Measures the cost of the worst known inputs of each reader, for each byte: `costs.py STOWAGE [BYTES]`
+prints the table of SECURITY.md. Time is processor time. The time of an input of BYTES/4 is subtracted from
+that of BYTES (default 4 MiB), which removes the constant cost of a run. Peak memory is measured in the
+same way."""
 import json
 import os
 import pathlib
@@ -29,7 +31,8 @@ def weights(path, header):
     path.write_bytes(struct.pack("<Q", len(header)) + header)
 
 
-# Each writes an input of about so many bytes into a folder, and returns the words of a command that reads it.
+# Each function writes an input of about `size` bytes into a folder and returns the arguments of a command
+# that reads it.
 def config_numbers(folder, size):
     (folder / "config.json").write_text(json.dumps(GPT2)[:-1] + ', "x": [' + repeated("0", size) + "]}")
     return ["inspect", str(folder / "config.json")]
@@ -100,7 +103,7 @@ def text(folder, size):
 
 
 def text_of_added_tokens(folder, size):
-    """Each place begins what is nearly the longest that there may be."""
+    """At each position almost the longest possible token matches."""
     made = json.loads(json.dumps(TOKENIZER))
     made["added_tokens"] = [{"id": 100000, "content": "a" * 9998 + "b", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}]
     (folder / "tokenizer.json").write_text(json.dumps(made))
@@ -122,7 +125,8 @@ def template(folder, size):
 
 
 def nested_json(folder, size):
-    """Of a conversation whose parts lie deep in each other, written as often as the work allows."""
+    """A conversation with deeply nested parts, which the template writes as often as the work limit
+    allows."""
     (folder / "t.jinja").write_text("{% for i in range(1000) %}{% set x = messages | tojson %}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}")
     deep = '{"role": "user", "content": "q", "x": ' + "[" * 40 + '"' + "x" * size + '"' + "]" * 40 + "}"
     return conversation(folder, deep + ', {"role": "assistant", "content": "a"}')
@@ -140,7 +144,7 @@ def conversation(folder, messages):
 
 
 def long_conversation(folder, size):
-    """Of short messages, all of them in one sample."""
+    """Short messages, all in one sample."""
     (folder / "t.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
     (folder / "data.jsonl").write_text('{"messages": [' + repeated('{"role":"user","content":"q"},{"role":"assistant","content":"a"}', size) + "]}\n")
     (folder / "config.json").write_text(json.dumps(GPT2 | {"n_positions": 4 * size, "eos_token_id": 0}))
@@ -161,13 +165,13 @@ def words(folder, size):
 
 
 def buffers(folder, size):
-    """One after the other: what is left of the time is that of reading and writing."""
+    """Buffers with disjoint lifetimes. Almost all of the time is reading and writing."""
     (folder / "buffers.csv").write_text("id,lower,upper,size\n" + "".join(f"{i},{i},{i + 1},8\n" for i in range(size // 20)))
     return ["pack", str(folder / "buffers.csv"), "--node-limit", "1000", "--out", str(folder / "packed.csv")]
 
 
 def live_buffers(folder, size):
-    """All at once."""
+    """Buffers with the same lifetime."""
     (folder / "buffers.csv").write_text("id,lower,upper,size\n" + "".join(f"{i},0,1,{i % 97 + 1}\n" for i in range(size // 11)))
     return ["pack", str(folder / "buffers.csv"), "--node-limit", "1000", "--out", str(folder / "packed.csv")]
 

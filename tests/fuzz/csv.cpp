@@ -1,5 +1,5 @@
-// Fuzzes tables: records that are read are written, and read again alike; of lifetimes too, which are then packed as `stowage pack` does, and
-// looked at moment by moment.
+// Fuzzes tables. Records are written and read again with the same result. Tables of lifetimes are also packed
+// as `stowage pack` does, and the placement is checked at every moment.
 #include "data/csv.h"
 
 #include "base/failure.h"
@@ -23,7 +23,7 @@ Records records_of(std::string_view text) {
   return all;
 }
 
-// The bytes that a buffer takes at a moment, from `first` to `end`.
+// The address range [first, end) that a buffer occupies at a moment.
 struct Taken { uint64_t first, end; };
 
 Taken taken_at(const stw_buffer_lifetime& life, const stw_buffer_constraint& constraint, uint64_t offset, int64_t moment) {
@@ -45,7 +45,7 @@ void pack(std::string_view text) {
   std::vector<uint64_t> offsets(buffers.size());
   if (stw_pack(offsets.data(), buffers.data(), buffers.size(), &options, &result, nullptr) != STW_OK) return;
   fuzz::require(result.height >= result.bound, "nothing is packed below its bound");
-  std::vector<int64_t> moments;   // at which what is taken changes
+  std::vector<int64_t> moments;   // moments at which the set of live buffers changes
   for (size_t i = 0; i < buffers.size(); ++i) {
     moments.push_back(buffers[i].lower);
     for (const stw_buffer_gap& gap : table.gaps[i])

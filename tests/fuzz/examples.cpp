@@ -1,5 +1,6 @@
-// Fuzzes what a model learns from: what a file is by its content, and lines of .jsonl files as examples, pairs of answers and texts with labels, by bytes as tokens or by token ids, and tables
-// as texts with labels. What is learned lies in the tokens, and labels that are written are read alike.
+// Fuzzes training data: detection of file formats by content; .jsonl files as examples, pairs of answers and
+// labelled texts, as bytes or token ids; and tables as labelled texts. Learned ranges lie inside of the
+// tokens. Labels are written and read again with the same result.
 #include "data/examples.h"
 #include "input.h"
 #include "data/labelled.h"

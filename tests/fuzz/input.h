@@ -1,4 +1,4 @@
-// What fuzzed programs have in common: an input's parts, and files that readers open by their paths.
+// Shared by the fuzzed programs: the parts of an input, and temporary files for readers that take paths.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -12,14 +12,15 @@
 
 namespace fuzz {
 
-// Ends the run, with the input that led here kept: what holds whatever the input is does not hold.
+// Aborts if a property does not hold. The fuzzer then keeps the input.
 inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);
   std::abort();
 }
 
-// An input cut at the byte 0xFF, which no text in UTF-8 has; always `count` parts, of which the last has the rest.
+// Splits an input at the byte 0xFF, which UTF-8 never uses. Always returns `count` parts; the last one has
+// the rest.
 inline std::vector<std::string> parts_of(const uint8_t* data, size_t size, size_t count) {
   std::vector<std::string> parts(count);
   std::string_view rest(reinterpret_cast<const char*>(data), size);
@@ -31,7 +32,7 @@ inline std::vector<std::string> parts_of(const uint8_t* data, size_t size, size_
   return parts;
 }
 
-// A folder of the process's own, removed with what is in it at its end.
+// A temporary folder of the process, removed with its contents at the end.
 class Folder {
  public:
   Folder() : path_(std::filesystem::temp_directory_path() / "stowage-fuzz-XXXXXX") {
@@ -42,7 +43,7 @@ class Folder {
     std::filesystem::remove_all(path_, ignored);
   }
   const std::string& path() const { return path_; }
-  // The file's path.
+  // Returns the file's path.
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::string path = path_ + "/" + name;
     std::FILE* const file = std::fopen(path.c_str(), "wb");

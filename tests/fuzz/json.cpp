@@ -1,5 +1,5 @@
-// Fuzzes both readers of JSON, the library's and the command's. What one takes and writes it reads alike; and of a text that the library takes the
-// command takes all that is not nested deeper than it goes.
+// Fuzzes both JSON readers, the library's and the command's. Each reads what it wrote with the same result.
+// The command's reader accepts every text that the library's accepts, up to its limit of nesting.
 #include "planner/base/json.h"
 
 #include "base/failure.h"

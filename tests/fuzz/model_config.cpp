@@ -1,5 +1,6 @@
-// Fuzzes config.json. What is taken makes a graph, with and without adapters, and as it is written again it makes the same; of a few layers there are plans,
-// whatever their sizes, that the judge takes and that are read back.
+// Fuzzes config.json. An accepted config gives a graph, with and without adapters, and writing and reading it
+// gives the same graph. For models with few layers of any size, plans are made that the verifier accepts and
+// that are read back.
 #include "input.h"
 #include "planner/plan/plan_file.h"
 #include "src/trainer/planned.h"
@@ -14,7 +15,7 @@ void make_graphs(const ModelConfig& config) {
   const auto again = parse_model(to_string(config.json, 2), "again");
   fuzz::require(bool(again), "a config that is written is read");
   fuzz::require(describe(build_model(*again, sequence, {})) == described, "a config that is written makes the same graph");
-  if (architecture_of(config).is_encoder) return;   // which takes no adapters
+  if (architecture_of(config).is_encoder) return;   // it does not take adapters
   ModelConfig adapted = config;
   adapted.adapters.rank = 4;
   adapted.adapters.alpha = 8;
@@ -43,11 +44,11 @@ void make_plan(const std::string& text, int64_t positions) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   auto config = parse_model(text, "config.json");
-  if (!config || config->layers > 8) return 0;   // deeper ones take longer and are built alike
-  // An encoder's body alone has no graph to train.
+  if (!config || config->layers > 8) return 0;   // deeper models take longer and are built in the same way
+  // An encoder without a head has no graph to train.
   if (architecture_of(*config).is_encoder && config->task == Task::language_model) fuzz::require(bool(set_labels(*config, Task::label, {"a", "b"})), "an encoder takes labels");
   make_graphs(*config);
-  // A search goes over all save-sets of a block, of which those with four norms have too many.
+  // The search tries all save-sets of a block; blocks with four norms have too many.
   if (config->layers <= 3 && !config->norms_after) make_plan(text, config->positions);
   return 0;
 }

@@ -1,5 +1,6 @@
-// Fuzzes folders of models. An input is a config.json, behind a byte 0xFF the header of its weights, and of an adapter its adapter_config.json and its header;
-// all numbers are zeros. A model that opens reads every parameter.
+// Fuzzes model folders. An input is a config.json, then the header of the weights and, for an adapter, its
+// adapter_config.json and its header, separated by bytes 0xFF. All numbers are zeros. Every parameter of a
+// model that opens can be read.
 #include <algorithm>
 
 #include "input.h"

@@ -1,5 +1,6 @@
-// Fuzzes plans from files. An input changes a plan that the search has made (changes.h), which gets the fingerprint that goes with it and the sizes that
-// its programs have. A plan that is taken passes the judge that knows nothing of the planner, and written again it is read alike.
+// Fuzzes plan files. An input changes a plan that the search made (changes.h). The plan gets a matching
+// fingerprint and the sizes of its programs. The verifier, which is independent of the planner, accepts every
+// plan that loads, and writing and reading it gives the same plan.
 #include "planner/plan/plan_file.h"
 
 #include "changes.h"
@@ -22,7 +23,7 @@ Json plan_of(const Model& model) {
   return *parse_json((*Planned::make(model, request))->json);
 }
 
-// The number that a refusal of the plan's own sizes names.
+// The number in the error that refuses the plan's sizes.
 Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (int tries = 0;; ++tries) {
     auto loaded = Planned::load(model, testing_tools::with_fingerprint(plan));

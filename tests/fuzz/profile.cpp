@@ -1,5 +1,5 @@
-// Fuzzes device profiles. An input changes a profile that was calibrated (changes.h). One that is taken is written and read alike, and plans are made by it
-// that the judge takes.
+// Fuzzes device profiles. An input changes a calibrated profile (changes.h). An accepted profile is written
+// and read with the same result, and the verifier accepts the plans that are made with it.
 #include "planner/device/profile_file.h"
 
 #include "changes.h"

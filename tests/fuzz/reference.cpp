@@ -1,5 +1,5 @@
-// Fuzzes files of references. An input that begins with "raw" is the whole file behind that word, any other the log-probabilities, to which the end
-// that belongs to them is added.
+// Fuzzes reference files. An input that begins with "raw" is the whole file after that word. Any other input
+// is the log-probabilities, and gets a matching trailer.
 #include "src/data/reference_file.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Runs a fuzzed program on inputs that once failed, without libFuzzer: replay_NAME FOLDER, in whose files they are. The exit code is that of a test.
+// Runs a fuzzed program, without libFuzzer, on inputs that once failed: replay_NAME FOLDER reads all files of
+// the folder. The exit code is that of a test.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +27,8 @@ int main(int count, char** words) {
   for (const auto& path : paths) {
     std::ifstream file(path, std::ios::binary);
     const std::string input{std::istreambuf_iterator<char>(file), {}};
-    std::fprintf(stderr, "%s, %zu bytes\n", path.filename().c_str(), input.size());   // the last line says which one failed
+    // the last line names the input that failed
+    std::fprintf(stderr, "%s, %zu bytes\n", path.filename().c_str(), input.size());
     if (!file) return 1;
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
   }

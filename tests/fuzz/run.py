@@ -1,6 +1,6 @@
-"""Fuzzes for so many seconds each, one program after the other: `run.py BUILD_FOLDER SECONDS [TARGET...]`. Starts from seeds.py and from what lies in
-tests/fuzz/inputs. Prints the input that made a program fail, which is kept in BUILD_FOLDER/failed, and how many went well; the exit code is 1 where one failed.
-"""
+"""Fuzzes each program for SECONDS, one after the other: `run.py BUILD_FOLDER SECONDS [TARGET...]`. Starts
+from the inputs of seeds.py and tests/fuzz/inputs. Prints each input that made a program fail and keeps it
+in BUILD_FOLDER/failed. Prints how many programs succeeded. The exit code is 1 if one failed."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-// Fuzzes what the command reads of a run's folder: settings.json and, after a byte 0xFF, checkpoint.stw, of which `inspect` shows what its header says.
-// Nothing but a Failure may leave.
+// Fuzzes the files of a run's folder that the command reads: settings.json and, after a byte 0xFF,
+// checkpoint.stw, whose header `inspect` shows. Only a Failure may escape.
 #include <optional>
 
 #include "run/checkpoint_header.h"

@@ -1,5 +1,5 @@
-// Fuzzes files of weights. An input is a header, to which its length belongs, and behind a byte 0xFF the data. Tensors of a file that is taken lie in it,
-// have as many bytes as their shapes say, and can be read.
+// Fuzzes weight files. An input is a header, to which its length is added, then a byte 0xFF and the data. The
+// tensors of an accepted file lie inside of it, have as many bytes as their shapes say, and can be read.
 #include "src/weights/safetensors.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-"""Writes what a fuzzed program starts from, out of what tests have, and the words of its dictionary, out of the sources: `seeds.py TARGET FOLDER`
-makes FOLDER, and FOLDER.dict where there are such words."""
+"""Writes the initial inputs of a fuzzed program, taken from test data, and the words of its dictionary,
+taken from the sources: `seeds.py TARGET FOLDER` makes FOLDER, and FOLDER.dict if there are such words."""
 import json
 import pathlib
 import re
@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-CUT = b"\xff"   # between the parts of an input: input.h
+CUT = b"\xff"   # separates the parts of an input: input.h
 
 
 def chat_template():
@@ -21,7 +21,7 @@ def tokenizer():
     for case in json.loads((GOLDEN / "tokenizers.json").read_text()).values():
         description, texts = case["tokenizer"], [text.encode() for text, *_ in case["cases"]]
         yield json.dumps(description).encode() + CUT + CUT.join(texts[:2])
-        model = description["model"]   # and one that is small enough to be mixed with others
+        model = description["model"]   # and a model that is small enough to be combined with others
         model["merges"] = model["merges"][:4]
         kept = {a + b for a, b in (merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"])}
         kept |= {model.get("unk_token")} | {character for pair in kept for character in pair}
@@ -32,7 +32,8 @@ def tokenizer():
         if "vocabulary" in case:
             yield "\n".join(case["vocabulary"][:40]).encode() + CUT + CUT.join(texts)
             continue
-        description = json.loads(json.dumps(case["tokenizer"]).replace("CHARSMAP", "BAAAAAAAAAA="))   # rules for nothing
+        # empty rules
+        description = json.loads(json.dumps(case["tokenizer"]).replace("CHARSMAP", "BAAAAAAAAAA="))
         model = description["model"]
         model["vocab"] = model["vocab"][:40] if isinstance(model["vocab"], list) else {token: number for token, number in model["vocab"].items() if number < 300}
         model.update({"merges": []} if "merges" in model else {})
@@ -89,7 +90,7 @@ def safetensors():
            b'"__metadata__": {"format": "pt"}}' + CUT + b"012345678")
 
 
-# Members that take the place of what was written: changes.h.
+# Members that replace those of the original: changes.h.
 def plan():
     yield b"{}"
     yield b'{"micro_batch": 2, "accumulation_steps": 3, "loss_chunks": 2}'
@@ -141,7 +142,7 @@ def run_folder():
     yield b"{}" + CUT + b"\x89STW\r\n\x1a\n" + struct.pack("<IIQ", 2, 0, len(header)) + header + bytes(28)
 
 
-# Target: what makes its seeds, and where the words stand, in quotes, that it knows.
+# Target: the function that makes its seeds, and the sources whose quoted strings form its dictionary.
 TARGETS = {
     "chat_template": (chat_template, []),   # chat_template.dict is written by hand
     "checkpoint": (checkpoint, ["src/trainer/checkpoint.cpp", "planner/plan/numerics_file.cpp"]),

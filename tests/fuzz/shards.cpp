@@ -1,5 +1,6 @@
-// Fuzzes indexes of shards. An input is a model.safetensors.index.json; after a byte 0xFF follows the header of a.safetensors, and after another that of
-// b.safetensors; all numbers are zeros. Tensors of an index that is taken lie in the folder's files and can be read.
+// Fuzzes indexes of shards. An input is a model.safetensors.index.json; after a byte 0xFF follows the header
+// of a.safetensors, and after another the header of b.safetensors. All numbers are zeros. The tensors of an
+// accepted index lie in the folder's files and can be read.
 #include "input.h"
 #include "src/weights/safetensors.h"
 #include "weights.h"

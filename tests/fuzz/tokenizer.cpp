@@ -1,5 +1,6 @@
-// Fuzzes tokenizers. An input is a tokenizer.json, or a vocab.txt if it does not begin with a brace; after a byte 0xFF follows a text, and after another a second one.
-// Nothing but a Failure may leave, and a text has the same tokens again, also from a tokenizer that has seen no other.
+// Fuzzes tokenizers. An input is a tokenizer.json, or a vocab.txt if it does not begin with a brace; after a
+// byte 0xFF follows a text, and after another a second text. Only a Failure may escape. Encoding the text
+// again gives the same tokens, also with a fresh tokenizer.
 #include "tokenizer/tokenizer.h"
 
 #include <optional>
@@ -13,7 +14,8 @@ using namespace command;
 
 namespace {
 
-// Each token has a type, and a word if words were encoded. There are at most as many tokens as the options say.
+// Each token has a type, and a word index if words were encoded. There are at most as many tokens as the
+// options allow.
 void require_whole(const Encoding& encoding, const EncodeOptions& options, bool of_words) {
   fuzz::require(encoding.token_types.size() == encoding.tokens.size() && encoding.word_ids.size() == (of_words ? encoding.tokens.size() : 0), "each token has a type and a word");
   fuzz::require(!options.max_tokens || encoding.tokens.size() <= *options.max_tokens, "the limit on tokens holds");

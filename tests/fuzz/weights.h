@@ -1,4 +1,4 @@
-// Files of weights that have a header of an input's and zeros as their data.
+// Weight files with a header from the input, and zeros as data.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fuzz {
 
-// The file of a header, as long as the header says that its data is, up to a MiB.
+// A file for this header. It has as much data as the header declares, up to a MiB.
 inline std::string weights_of(const std::string& header) {
   constexpr uint64_t most_bytes = 1 << 20;
   uint64_t end = 0;

@@ -1,7 +1,7 @@
 """Makes adamw.h: weights of torch.optim.AdamW after 100 steps. Run: python adamw.py > adamw.h
 
-Start and gradients come from an integer formula that the test repeats, so only hyperparameters and results are data.
-"""
+Initial weights and gradients come from an integer formula that the test repeats, so the file holds only
+hyperparameters and results."""
 import torch
 
 COUNT, STEPS = 12, 100

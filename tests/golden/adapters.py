@@ -1,7 +1,8 @@
-"""Owns the goldens of low-rank adapters: folders as PEFT saves them, over three of the models that models.py makes.
+"""Makes the goldens of low-rank adapters: folders as PEFT saves them, over three of the models of
+models.py.
 
-Run once by a person (see README.md); the tests read only the files. Tokens and targets are those of the model's folder.
-"""
+Run once by a person (see README.md); the tests read only the files. Tokens and targets are those of the
+model's folder."""
 import json
 import pathlib
 import sys
@@ -13,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
-MERGED_LAYER = ".0."  # whose merged matrices are stored
+MERGED_LAYER = ".0."  # the layer whose merged matrices are stored
 
 
 def configurations():
@@ -49,14 +50,15 @@ def randomise(model, generator):
 
 
 def merged_weights(model):
-    """Of the adapted matrices of one layer; the model has no adapters after this."""
+    """Merged weights of one layer's adapted matrices. The model has no adapters after this."""
     modules = {name.partition(".lora_")[0] for name, _ in model.named_parameters() if MERGED_LAYER in name}
     weights = model.model.merge_and_unload().state_dict()
     return {f"{module}.weight.merged": weights[f"{module}.weight"].detach() for module in sorted(modules)}
 
 
 def write_config(folder, base):
-    """As PEFT writes it, but for a base beside the folder and a list, from a set, in an order that stays."""
+    """Rewrites PEFT's config: the base is a relative path, and the list of modules, which PEFT makes from
+    a set, is sorted."""
     config = json.loads((folder / "adapter_config.json").read_text())
     config["base_model_name_or_path"] = f"../{base}"
     config["target_modules"].sort()
@@ -69,7 +71,8 @@ def load(folder, base, attention, dtype):
 
 
 def check(folder, base, expected):
-    """What a stranger gets from the folders, in fp32 and unpatched, agrees with what was stored; merged or not."""
+    """Checks that PEFT, in fp32 and without patches, gives the stored results for the folders, merged and
+    unmerged."""
     model = load(folder, base, attentions(base.name)[0], torch.float32)
     weights = load_file(folder / "adapter_model.safetensors")
     assert {f"base_model.model.{name}" for name, _ in model.named_parameters()} == set(weights)
@@ -85,7 +88,7 @@ def check(folder, base, expected):
 
 
 def reference_errors(folder, base, expected):
-    """As in models.py: how far PEFT itself is off over a model in bf16, with adapters that it keeps in fp32."""
+    """Errors of PEFT itself with a model in bf16 and adapters in fp32, as in models.py."""
     errors = {}
     for attention in attentions(base.name):
         model = load(folder, base, attention, torch.bfloat16)
@@ -125,7 +128,7 @@ def main():
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, config) in enumerate(configurations().items(), start=20250):
-        if not sys.argv[2:] or name in sys.argv[2:]:   # those that are named, or all
+        if not sys.argv[2:] or name in sys.argv[2:]:   # the given names, or all
             generate(name, config, seed, root)
 
 

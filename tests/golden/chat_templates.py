@@ -8,7 +8,7 @@ import jinja2.ext
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-BEGIN, END = "\ue000", "\ue001"   # around what the assistant says; no conversation has them
+BEGIN, END = "\ue000", "\ue001"   # marks around the assistant's text; no conversation contains them
 
 
 class Generation(jinja2.ext.Extension):
@@ -42,7 +42,7 @@ def environment():
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 
 TEMPLATES = {
-    # A default for the system, and what asks for an answer.
+    # A default system message, and a generation prompt.
     "turns": """{% if messages[0]['role'] != 'system' %}
   {{- '<|turn|>system\\nYou help.<|done|>\\n' -}}
 {% endif %}
@@ -53,7 +53,7 @@ TEMPLATES = {
   {{- '<|turn|>assistant\\n' -}}
 {% endif %}
 """,
-    # Trimmed contents, tools as JSON, what is not defined.
+    # Trimmed contents, tools as JSON, undefined values.
     "headers": """{{- bos_token }}
 {%- if not day is defined %}{% set day = "26 Jul 2024" %}{% endif %}
 {%- if messages[0].role == "system" %}
@@ -81,9 +81,9 @@ TEMPLATES = {
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<h>assistant</h>\\n\\n' }}{%- endif %}
 """,
-    # Refuses what does not alternate; ends what the assistant says by a token.
+    # Refuses roles that do not alternate. Ends the assistant's text with a token.
     "alternating": """{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate: ' ~ loop.index) }}{% endif %}{% if message['role'] == 'user' %}{{ '[Q] ' + message['content'] + ' [/Q]' }}{% else %}{{ ' ' + message['content'] + eos_token }}{% endif %}{% endfor %}""",
-    # Leaves out what was thought before the last question.
+    # Drops thoughts before the last question.
     "thinking": """{%- set ns = namespace(searching=true, last=messages|length - 1) %}
 {%- for message in messages[::-1] %}
     {%- set index = (messages|length - 1) - loop.index0 %}
@@ -117,7 +117,7 @@ TEMPLATES = {
     {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
 {%- endif %}
 """,
-    # Macros, block sets, and what says itself what is learned.
+    # Macros, block sets, and {% generation %}.
     "generation": """{% macro turn(role, text='-', end="|") %}[{{ role|upper }}] {{ text }}{{ end }}
 {% endmacro %}
 {% macro twice(text) %}{{ turn(role='note', text=text * 2, end='!') }}{% endmacro %}
@@ -135,7 +135,7 @@ TEMPLATES = {
 {% endfor %}
 {% if add_generation_prompt %}[ASSISTANT] {% endif %}
 """,
-    # White space, comments, what is not carried out, loops that end early.
+    # White space, comments, branches that do not run, loops that end early.
     "spaces": """  {# a comment
   of two lines #}
   {%- raw %} {{ not }} {% carried %} {% endraw -%}
@@ -154,7 +154,7 @@ nobody
 {% for k, v in {'b': 2, "a": [1, 2.5, none, true]}.items() %}{{ k }}={{ v }};{% endfor %}{% for x in [] %}{% else %}empty{% endfor %}
 {% for message in messages %}{{ message.content }}{{ message.tool_calls|default([])|length }};{% endfor %}
 """,
-    # What values do.
+    # Operations on values.
     "values": """{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 1 + 2 * 3 - 4 }} {{ 1.0 }} {{ 1e3 }} {{ 0.1 + 0.2 }} {{ 3 ~ 'x' ~ none }}
 {{ [1, 'a', none, true, {'k': "it's"}] }} {{ (1, 2) }} {{ ('x',) }} {{ {} }} {{ 'tab\\t"quoted"' | tojson }} {{ {'ä': [1, {'b': none}]} | tojson }} {{ {'ä': 1} | tojson(ensure_ascii=true) }}
 {{ 'Grüße ÄÖ' | length }} {{ 'Grüße'[1:-1] }} {{ 'Grüße'[::-1] }} {{ 'grüße WELT' | title }} {{ 'grüße WELT'.title() }} {{ 'éA' | upper }}{{ 'ÉA'.lower() }} {{ 'hELLO' | capitalize }}

@@ -1,8 +1,8 @@
-"""Owns the goldens of classifiers of whole texts: folders as transformers saves them, and adapters with a head as PEFT does.
+"""Makes the goldens of text classifiers: folders as transformers saves them, and adapters with a head as
+PEFT saves them.
 
-Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded behind. Those of `tokens_…` have a label
-for most tokens.
-"""
+Run once by a person (see README.md); the tests read only the files. Texts have different lengths and are
+padded at their end. In `tokens_…` most tokens have a label."""
 import json
 import pathlib
 import sys
@@ -43,7 +43,7 @@ def evaluate(model, tokens, labels):
 
 
 def check(model, expected):
-    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    """Checks that transformers, in fp32 and without patches, gives the stored results for the folder."""
     actual = evaluate(model.eval(), expected["tokens"].long(), expected["labels"].long())
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected)
     worst = max((relative(value, expected[name]), name) for name, value in actual.items())
@@ -125,7 +125,7 @@ def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]   # those that are named, or all
+    wanted = sys.argv[2:]   # the given names, or all
     for seed, name in enumerate(("gpt2", "llama", "qwen3", "bloom"), start=20260):
         if not wanted or name in wanted:
             generate(name, seed, root)

@@ -1,8 +1,7 @@
-"""Owns the goldens of adapters of encoders: folders as PEFT saves them for heads of texts, of tokens and of masked tokens, over models that
-encoders.py makes.
+"""Makes the goldens of encoder adapters: folders as PEFT saves them for text, token and masked-token
+heads, over models of encoders.py.
 
-Run once by a person (see README.md); the tests read only the files.
-"""
+Run once by a person (see README.md); the tests read only the files."""
 import pathlib
 import sys
 
@@ -18,12 +17,13 @@ from transformers.utils import logging
 
 
 def configurations():
-    """By the folder's name: the model's folder, and what PEFT adds. Without target_modules it takes those of the model's type."""
+    """Folder name: the model's folder and PEFT's config. Without target_modules PEFT uses the default of
+    the model type."""
     shared, of_tokens = {"task_type": "SEQ_CLS", "lora_dropout": 0.0}, {"task_type": "TOKEN_CLS", "lora_dropout": 0.0}
     return {
         "bert": ("encoder_bert", LoraConfig(**shared, r=4, lora_alpha=8)),
         "bert_dense": ("encoder_bert", LoraConfig(**shared, r=3, lora_alpha=8, use_rslora=True, target_modules=["dense", "key"])),
-        # The model has no pooler, and so PEFT has to save the one that it draws.
+        # The model has no pooler, so PEFT saves one with random weights.
         "bert_pooler": ("encoder_bert_mlm", LoraConfig(**shared, r=4, lora_alpha=4, target_modules="all-linear", modules_to_save=["pooler"])),
         "roberta": ("encoder_roberta", LoraConfig(**shared, r=4, lora_alpha=8, target_modules="all-linear")),
         "distilbert": ("encoder_distilbert", LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["q_lin", "k_lin", "out_lin", "lin1", "lin2"])),
@@ -32,14 +32,14 @@ def configurations():
         "bert_tokens": ("encoder_bert_tokens", LoraConfig(**of_tokens, r=4, lora_alpha=8, target_modules=["query", "key", "dense"])),
         # The base has no labels.
         "albert_tokens": ("encoder_albert_mlm", LoraConfig(**of_tokens, r=3, lora_alpha=6, target_modules=["query", "ffn"])),
-        # Its head's first half is that for masked tokens, and trained.
+        # The first half of the token head is the trained masked-token head.
         "modernbert_tokens": ("encoder_modernbert_mlm", LoraConfig(**of_tokens, r=4, lora_alpha=8, target_modules=["Wqkv", "Wi"], modules_to_save=["head"])),
-        # PEFT has no task_type for masked tokens. The head's matrix is adapted, too.
+        # PEFT has no task_type for masked tokens. "all-linear" also adapts the head's matrix.
         "roberta_mlm": ("encoder_roberta_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules="all-linear")),
         "distilbert_mlm": ("encoder_distilbert_mlm", LoraConfig(lora_dropout=0.0, r=3, lora_alpha=6, task_type="FEATURE_EXTRACTION", target_modules=["q_lin", "lin2"])),
-        # The head is trained, but for its matrix that is the table of words.
+        # The head is trained, except for its matrix that is tied to the word embeddings.
         "modernbert_mlm": ("encoder_modernbert_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules="all-linear", modules_to_save=["head"])),
-        # All of it, and so the matrix is that table no longer.
+        # The whole head is trained, which unties the matrix from the word embeddings.
         "bert_mlm": ("encoder_bert_mlm", LoraConfig(lora_dropout=0.0, r=4, lora_alpha=8, target_modules=["query", "value"], modules_to_save=["cls"])),
         "albert_mlm": ("encoder_albert_mlm", LoraConfig(lora_dropout=0.0, r=3, lora_alpha=3, target_modules=["query", "dense"], modules_to_save=["decoder"])),
     }
@@ -58,7 +58,7 @@ def base_model(base, kind):
 
 
 def plain_name(name):
-    """As the file has it. There a whole head of BERT that is saved has one bias under two names, of which the decoder's is taken here."""
+    """The name in the file. A saved BERT head has one bias under two names; this takes the decoder's."""
     known = name.replace(".modules_to_save.", ".")
     return known if known == name else known.replace("cls.predictions.bias", "cls.predictions.decoder.bias")
 
@@ -100,7 +100,7 @@ def main():
     logging.set_verbosity_error()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, (base, config)) in enumerate(configurations().items(), start=20400):
-        torch.manual_seed(seed)   # parts that no folder has are drawn
+        torch.manual_seed(seed)   # parts that no folder has get random weights
         generate(name, base, config, seed, root)
 
 

@@ -3,7 +3,7 @@ import hashlib
 import json
 
 CHARSMAP = "CHARSMAP"
-BLOCK = 250   # lines for one digest
+BLOCK = 250   # lines for each digest
 WAYS = ["longest_first", "only_first", "only_second"]
 LENGTHS = [5, 8, 13, 14, 29]
 

@@ -1,4 +1,5 @@
-"""10,000 difficult lines for tokenizers, the same every time. encoder_tokens.py and tests/tools/encoder_tokens_test.py draw them alike."""
+"""10,000 difficult lines for tokenizers. They are the same every time: encoder_tokens.py and
+tests/tools/encoder_tokens_test.py generate them from one seed."""
 COUNT = 10000
 
 SENTENCES = """All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience and should act towards one another in a spirit of brotherhood.

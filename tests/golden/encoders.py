@@ -1,8 +1,9 @@
-"""Owns the goldens of encoders: models with a head for texts, for tokens or for masked tokens, as transformers saves them.
+"""Makes the goldens of encoders: models with a head for texts, tokens or masked tokens, as transformers
+saves them.
 
-Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded at their end.
-Where a family has two types of tokens, each text begins with a run of type 0 and ends with a run of type 1.
-"""
+Run once by a person (see README.md); the tests read only the files. Texts have different lengths and are
+padded at their end. If a family has two token types, each text is a run of type 0 followed by a run of
+type 1."""
 import json
 import pathlib
 import sys
@@ -21,11 +22,11 @@ TYPES = "token_types"
 
 
 def configurations():
-    """By the folder's name: a seed, the class and the configuration."""
+    """Folder name: a seed, the class and the configuration."""
     shared = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS,
               "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     bert = {**shared, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
-    # Positions begin after the padding token's number.
+    # Positions begin after the number of the padding token.
     roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
                "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     fewer_layers = {**bert, "num_hidden_layers": 2}
@@ -40,24 +41,26 @@ def configurations():
         "roberta": (20281, texts, RobertaConfig(**roberta)),
         "xlm-roberta": (20282, texts, XLMRobertaConfig(**roberta)),
         "distilbert": (20283, texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
-        # Embeddings are narrower than layers; a matrix with a bias widens them.
+        # Embeddings are narrower than the layers. A matrix with a bias widens them.
         "electra": (20284, texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (20285, tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (20286, masked, BertConfig(**fewer_layers)),
-        # All layers have the parameters of one.
+        # All layers share the parameters of one.
         "albert": (20287, texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
         "roberta_tokens": (20291, tokens, RobertaConfig(**{**roberta, "num_hidden_layers": 1})),
         "distilbert_tokens": (20292, tokens, DistilBertConfig(**distilbert, n_layers=1)),
         "electra_tokens": (20293, tokens, ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24)),
-        # Masked models of one layer. The matrix of logits is another one than the table of words in the first; its bias has another name then.
+        # Masked models of one layer. In the first, the output matrix is not tied to the word embeddings,
+        # which also changes the name of its bias.
         "bert_mlm_untied": (20288, masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
-        "roberta_mlm": (20289, masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
+        # its head uses GELU regardless of hidden_act
+        "roberta_mlm": (20289, masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),
         "distilbert_mlm": (20290, masked, DistilBertConfig(**distilbert, n_layers=1)),
         "electra_mlm": (20291, masked, ElectraConfig(**one_layer, embedding_size=24)),
-        # Without biases, as published; local layers see three tokens to each side.
+        # Without biases, as published. Local layers see three tokens on each side.
         "modernbert": (20287, texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
                                                max_position_embeddings=POSITIONS, local_attention=6, pad_token_id=0)),
-        # All that the other one has not.
+        # All options that "modernbert" does not use.
         "modernbert_mean": (20288, texts, ModernBertConfig(
             vocab_size=VOCABULARY, hidden_size=48, intermediate_size=70, num_attention_heads=4, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS,
             local_attention=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"], pad_token_id=0, norm_bias=True, attention_bias=True,
@@ -65,12 +68,12 @@ def configurations():
             rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 700.0},
                              "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0}})),
         "albert_mlm": (20294, masked, AlbertConfig(**{**fewer_layers, "hidden_act": "gelu_new"}, embedding_size=27)),
-        # Biases as published: of the logits alone. Those are computed for the tokens with a label alone.
+        # As published: only the logits have a bias, and they are computed only for tokens with a label.
         "modernbert_mlm": (20295, masked, ModernBertConfig(**modernbert, num_hidden_layers=2, sparse_prediction=True)),
-        # All that the other one has not, and a matrix of logits of its own.
+        # All options that "modernbert_mlm" does not use, and an untied output matrix.
         "modernbert_mlm_untied": (20296, masked, ModernBertConfig(**modernbert, num_hidden_layers=1, norm_bias=True, classifier_bias=True, decoder_bias=False,
                                                            classifier_activation="gelu_pytorch_tanh", tie_word_embeddings=False)),
-        # Its head for texts would read their mean.
+        # A text head would read the mean of this model.
         "modernbert_tokens": (20297, tokens, ModernBertConfig(**modernbert, num_hidden_layers=2, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu")),
     }
 
@@ -89,7 +92,8 @@ def draw_inputs(generator, config):
 def draw_labels(generator, kind, tokens):
     if kind is AutoModelForSequenceClassification:
         return torch.randint(0, len(LABELS), (len(LENGTHS),), generator=generator)
-    # A masked model has labels for a quarter of the tokens, a token classifier for most of them. Padding has none.
+    # A masked model has labels for a quarter of the tokens, a token classifier for most of them. Padding has
+    # no label.
     classes, share = (VOCABULARY, 0.25) if kind is AutoModelForMaskedLM else (len(LABELS), 0.8)
     labels = torch.randint(0, classes, tokens.shape, generator=generator)
     labels[torch.rand(tokens.shape, generator=generator) >= share] = IGNORED
@@ -106,23 +110,26 @@ def evaluate(model, inputs, labels):
     output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
     output.loss.backward()
     logits = output.logits.detach()
-    if getattr(model.config, "sparse_prediction", False):   # those that have no label, too
+    # also compute the logits of tokens without a label
+    if getattr(model.config, "sparse_prediction", False):
         with torch.no_grad():
             logits = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), **types).logits
     values = {"logits": logits, "loss": output.loss.detach().reshape(1)}
-    # A bias that a matrix of its own leaves unused has no gradient.
+    # The bias that an untied matrix leaves unused has no gradient.
     return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
 def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
-    """What ModernBERT does in fp32 whatever the type of its queries and keys."""
+    """ModernBERT computes this in fp32 whatever the type of queries and keys. This version keeps their
+    type."""
     half = modeling_modernbert.rotate_half
     cosine, sine = cosine.unsqueeze(unsqueeze_dim), sine.unsqueeze(unsqueeze_dim)
     return queries * cosine + half(queries) * sine, keys * cosine + half(keys) * sine
 
 
 def mean_loss(logits, labels, **_):
-    """What ModernBERT computes of hidden tokens in fp32 whatever the type of its logits."""
+    """ModernBERT computes this loss in fp32 whatever the type of the logits. This version keeps their
+    type."""
     return torch.nn.functional.cross_entropy(logits.view(-1, VOCABULARY), labels.view(-1), ignore_index=IGNORED)
 
 
@@ -139,17 +146,18 @@ def evaluate_in_double(model, inputs, labels, evaluate=evaluate):
 
 
 def is_key_bias(name):
-    """A key's bias adds the same number to all scores of a query, so its gradient is zero but for rounding."""
+    """A key's bias adds the same number to all scores of a query, so its gradient is zero up to rounding."""
     return name.startswith("grad.") and name.endswith((".key.bias", ".k_lin.bias"))
 
 
 def check(model, expected):
-    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    """Checks that transformers, in fp32 and without patches, gives the stored results for the folder."""
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     keys = [name for name in actual if is_key_bias(name)]
     groups = getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
-    assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)   # it has one bias for all three
+    # ModernBERT has one bias for all three
+    assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
         assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name
@@ -177,11 +185,10 @@ def generate(name, kind, config, seed, root):
 
 
 def generate_old(seed, root):
-    """The model of `encoder_bert_mlm` as the checkpoints of 2018 hold it.
+    """Writes the model of `encoder_bert_mlm` in the format of the checkpoints of 2018.
 
-    Norms have a gamma and a beta, the tied matrix and the numbers of positions are stored too, and there are a pooler and a head for next sentences.
-    The configuration leaves out all that was added later.
-    """
+    Norms have a gamma and a beta. The tied matrix and the position numbers are stored too, and so are a
+    pooler and a head for next sentences. The configuration leaves out all later options."""
     source, folder = root / "encoder_bert_mlm", root / "encoder_bert_old"
     config = BertConfig.from_pretrained(source)
     model = BertForPreTraining(config)
@@ -213,7 +220,7 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()   # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]   # those that are named, or all
+    wanted = sys.argv[2:]   # the given names, or all
     for name, (seed, kind, config) in configurations().items():
         if not wanted or name in wanted:
             generate(name, kind, config, seed, root)

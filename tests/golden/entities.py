@@ -1,4 +1,5 @@
-"""Prints entities.h: what seqeval 1.2.2 (its default mode) says of sequences of tags, also of odd ones. Run once by a person (see README.md)."""
+"""Prints entities.h: results of seqeval 1.2.2 (default mode) for sequences of tags, including malformed
+ones. Run once by a person (see README.md)."""
 import random
 import warnings
 
@@ -14,7 +15,7 @@ def sequences(draw):
 
 
 def main():
-    warnings.simplefilter("ignore")   # of tags that seem to be none
+    warnings.simplefilter("ignore")   # seqeval warns about malformed tags
     draw = random.Random(5)
     wanted = sequences(draw)
     given = [[tag if draw.random() < 0.7 else draw.choice(TAGS) for tag in tags] for tags in wanted]

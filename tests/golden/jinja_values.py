@@ -1,8 +1,8 @@
-"""Templates of values, filters and methods, drawn at random, and what Jinja2 writes, set up as transformers does (chat_templates.py). Prints
-jinja_values.jsonl.gz: on each line a template, and its text or null where Jinja2 fails. Needs jinja2.
+"""Makes random templates of values, filters and methods, and their results in Jinja2, set up as
+transformers does (chat_templates.py). Prints jinja_values.jsonl.gz: each line has a template and its text,
+or null if Jinja2 fails. Needs jinja2.
 
-    python3 jinja_values.py [COUNT [SEED]] > jinja_values.jsonl.gz
-"""
+    python3 jinja_values.py [COUNT [SEED]] > jinja_values.jsonl.gz"""
 import gzip
 import json
 import random
@@ -24,7 +24,7 @@ class Templates:
         self.draw = draw
 
     def quoted(self, text):
-        """A literal of Jinja's."""
+        """A literal of Jinja."""
         quote = self.draw.choice("'\"")
         out = ""
         for c in text:
@@ -139,7 +139,7 @@ def main(count=4000, seed=1):
         template = templates.template()
         try:
             text = jinja.from_string(template).render()
-        except Exception:   # of Jinja's, and those of Python that a template meets
+        except Exception:   # Jinja's errors, and Python's errors inside of a template
             text = None
         if text is None or " object at 0x" not in text:
             rows[template] = text

@@ -1,9 +1,8 @@
-"""Owns the check that adapters of a model with a head of labels or for masked tokens, as this library exports them, open in PEFT: no missing or
-unused tensor.
+"""Checks that exported adapters of a model with a head for labels or masked tokens open in PEFT without
+missing or unused tensors.
 
-Usage: load_adapters.py FOLDER TOKEN... prints one line of JSON with the logits of that text, or of its tokens. The folder's adapter_config.json
-names the model.
-"""
+Usage: load_adapters.py FOLDER TOKEN... prints one line of JSON with the logits of that text, or of its
+tokens. The folder's adapter_config.json names the model."""
 import json
 import pathlib
 import sys

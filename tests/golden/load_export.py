@@ -1,7 +1,7 @@
-"""Owns the check that a folder exported by this library opens in transformers: no missing or unused tensor.
+"""Checks that an exported folder opens in transformers without missing or unused tensors.
 
-Usage: load_export.py FOLDER TOKEN... prints one line of JSON; the loss is the mean of predicting each next token.
-"""
+Usage: load_export.py FOLDER TOKEN... prints one line of JSON; the loss is the mean of predicting each next
+token."""
 import json
 import sys
 

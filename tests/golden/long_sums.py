@@ -1,10 +1,10 @@
-"""How far PyTorch's fp32 sums over many terms are from the exact ones: writes long_sums.h.
+"""Measures the error of PyTorch's fp32 sums over many terms and writes long_sums.h.
 
 usage: long_sums.py > long_sums.h     (torch 2.15 with MKL, one thread)
 
-An error is max|difference| / max|reference| against fp64 over the same fp32 numbers, the mean of five draws. The shapes are
-narrow, as those of the test that holds the kernels against these figures (tests/kernels/long_sums_test.cpp).
-"""
+An error is max|difference| / max|reference| against fp64 over the same fp32 numbers, the mean of five
+draws. The shapes are as narrow as those of the test that compares the kernels with these figures
+(tests/kernels/long_sums_test.cpp)."""
 import sys
 
 import torch
@@ -39,7 +39,7 @@ def norm_gradient(tokens):
 
 
 def embedding_gradient(tokens):
-    """Of 8 tokens, which all are frequent."""
+    """With 8 tokens, all of which are frequent."""
     dy, token = torch.randn(tokens, FEATURES), torch.randint(8, (tokens,))
 
     def gradient(dy):
@@ -63,7 +63,7 @@ def loss_case(vocabulary):
 
 
 def head_gradient(vocabulary):
-    """What comes of the loss's gradient behind the head: a sum over the vocabulary."""
+    """The gradient of the head's input: a sum over the vocabulary."""
     (_, dlogits), _ = loss_case(vocabulary)
     weight = 0.02 * torch.randn(vocabulary, INPUTS)
     return error(dlogits @ weight, dlogits.double() @ weight.double())

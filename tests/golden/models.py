@@ -1,8 +1,9 @@
-"""Owns the model-level goldens: one small random model per family, with logits, loss and gradients in fp64.
+"""Makes the goldens of whole models: one small random model for each family, with logits, loss and
+gradients in fp64.
 
-Run once by a person (see README.md); the tests read only the files. The forward must be fp64 from end to end, apart
-from the rotary tables: there the convention itself is fp32, so the fp64 model uses the same fp32 cosines and sines.
-"""
+Run once by a person (see README.md); the tests read only the files. The forward pass must be fp64 from end
+to end, except for the rotary tables: their convention is fp32, so the fp64 model uses the same fp32
+cosines and sines."""
 import json
 import pathlib
 import sys
@@ -39,7 +40,8 @@ def configurations():
     shared = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 2,
               "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu", "attention_dropout": 0.0,
               "bos_token_id": 1, "eos_token_id": 2}
-    # Windows in the first layer only, whose angles are others; the scale of scores is not that of heads.
+    # Only the first layer has a window, and its angles differ. The scale of the scores does not come from the
+    # head size.
     gemma3 = Gemma3TextConfig(**{**shared, "hidden_act": None}, head_dim=12, rms_norm_eps=1e-6, max_position_embeddings=128,
                               tie_word_embeddings=True, sliding_window=5, layer_types=["sliding_attention", "full_attention"],
                               query_pre_attn_scalar=10,
@@ -55,37 +57,37 @@ def configurations():
         "qwen2": Qwen2Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
                              use_sliding_window=False,
                              rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
-        # A window that hides what lies further back; heads that do not fill the width, as in Mistral Nemo.
+        # The window hides tokens further back. The heads do not fill the width, as in Mistral Nemo.
         "mistral": MistralConfig(**shared, head_dim=12, rms_norm_eps=1e-5, max_position_embeddings=128, tie_word_embeddings=False,
                                  sliding_window=6, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
         "qwen3": Qwen3Config(**shared, head_dim=20, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
                              rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
-        # The second layer has no positions.
+        # The second layer has no position encoding.
         "smollm3": SmolLM3Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True, no_rope_layers=[1, 0],
                                  pad_token_id=None, rope_parameters={"rope_theta": 2000000.0, "rope_type": "default"}),
-        # Half of each head is turned, by angles of their own, and a window.
+        # Half of each head is rotated, by angles of its own. There is a window.
         "phi3": Phi3Config(**shared, rms_norm_eps=1e-5, max_position_embeddings=128, original_max_position_embeddings=64, tie_word_embeddings=False,
                            pad_token_id=None, sliding_window=9,
                            rope_parameters={"rope_theta": 10000.0, "rope_type": "longrope", "partial_rotary_factor": 0.5,
                                             "short_factor": [1.0, 1.25], "long_factor": [4.0, 9.5]}),
         "gemma3_text": gemma3,
-        # The same in a model that takes pictures too, of which it sees none here.
+        # The same inside of a model that also takes images, which are not used here.
         "gemma3": Gemma3Config(text_config=gemma3, mm_tokens_per_image=4, image_token_index=94, boi_token_index=95, eoi_token_index=96,
                                vision_config=SiglipVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
                                                                 image_size=28, patch_size=14)),
-        # Six heads: the slopes of their biases come of two powers of 2.
+        # Six heads: the slopes of ALiBi come from two powers of 2.
         "bloom": BloomConfig(vocab_size=VOCABULARY, hidden_size=36, n_layer=2, n_head=6, hidden_dropout=0.0, attention_dropout=0.0, seq_length=64,
                              bos_token_id=1, eos_token_id=2, pad_token_id=3, tie_word_embeddings=True),
     }
 
 
 def attentions(name):
-    """All that transformers has of a model. Goldens are computed with the first one."""
+    """All attention implementations of transformers for a model. The first one computes the goldens."""
     return ["eager"] if "bloom" in name else ["sdpa", "eager"]
 
 
 def rms_norm(self, hidden):
-    """The published forward casts to fp32; this one keeps the type of its input, so that fp64 stays fp64."""
+    """The published forward casts to fp32. This one keeps the type of its input, so that fp64 stays fp64."""
     variance = hidden.pow(2).mean(-1, keepdim=True)
     return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
 
@@ -95,7 +97,8 @@ def gemma_norm(self, hidden):
 
 
 def randomise(model, generator):
-    """Scales that keep logits and gradients of order one, and no weight at a value that hides a missing term."""
+    """Chooses scales that keep logits and gradients of order one, and no weight at a value that hides a
+    missing term."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
@@ -109,7 +112,8 @@ def randomise(model, generator):
 
 
 def batch(generator):
-    """Targets are already shifted; masked ones are a prefix, a hole and a tail, so the mean's divisor is 41, not 48."""
+    """Targets are already shifted. The masked ones are a prefix, a hole and a tail, so the mean's divisor
+    is 41, not 48."""
     stream = torch.randint(0, VOCABULARY, (ROWS, LENGTH + 1), generator=generator)
     stream[0, 9] = stream[0, 4]
     tokens, targets = stream[:, :-1].contiguous(), stream[:, 1:].clone()
@@ -125,7 +129,8 @@ def evaluate(model, tokens, targets):
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
     loss.backward()
     values = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
-    # Of a language model inside of another by the names that it has alone; the other parts have no gradients.
+    # A language model inside of another is stored under the names that it has alone. The other parts have no
+    # gradients.
     values |= {f"grad.{name.replace('model.language_model.', 'model.')}": parameter.grad.detach().clone()
                for name, parameter in model.named_parameters() if parameter.grad is not None}
     return values
@@ -137,7 +142,8 @@ def relative(actual, reference):
 
 
 def evaluate_double(model, tokens, targets, evaluate=evaluate):
-    # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
+    # Uses SDPA because the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of
+    # its input.
     norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_phi3.Phi3RMSNorm, modeling_qwen2.Qwen2RMSNorm,
              modeling_qwen3.Qwen3RMSNorm, modeling_smollm3.SmolLM3RMSNorm, modeling_gemma3.Gemma3RMSNorm)
     published = [norm.forward for norm in norms]
@@ -154,7 +160,8 @@ def evaluate_double(model, tokens, targets, evaluate=evaluate):
 
 
 def write_legacy_config(folder):
-    """The spelling of the same configuration in most published folders: rope_theta and rope_scaling at top level."""
+    """The same configuration as most published folders spell it: rope_theta and rope_scaling at the top
+    level."""
     whole = json.loads((folder / "config.json").read_text())
     whole["torch_dtype"] = whole.pop("dtype")
     config = whole.get("text_config", whole)
@@ -171,7 +178,7 @@ def write_legacy_config(folder):
 
 
 def check(folder, expected, config=None):
-    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    """Checks that transformers, in fp32 and without patches, gives the stored results for the folder."""
     model = AutoModelForCausalLM.from_pretrained(folder, config=config, attn_implementation=attentions(folder.name)[0],
                                                  dtype=torch.float32)
     actual = evaluate(model.eval(), expected["tokens"].long(), expected["targets"].long())
@@ -182,10 +189,10 @@ def check(folder, expected, config=None):
 
 
 def reference_errors(folder, expected):
-    """How far transformers itself is off in bf16: a tensor of one number for each value, `bf16_error.<name>`.
+    """Errors of transformers itself in bf16: for each value a tensor with one number, `bf16_error.<name>`.
 
-    The larger error of its two attentions: "eager" rounds to bf16 between the ops, "sdpa" on a CPU computes in fp32.
-    """
+    The larger error of two attentions: "eager" rounds to bf16 between the ops, "sdpa" on a CPU computes in
+    fp32."""
     errors = {}
     for attention in attentions(folder.name):
         model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention, dtype=torch.bfloat16)
@@ -226,7 +233,7 @@ def main():
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, config) in enumerate(configurations().items(), start=20240):
-        if not sys.argv[2:] or name in sys.argv[2:]:   # those that are named, or all
+        if not sys.argv[2:] or name in sys.argv[2:]:   # the given names, or all
             generate(name, config, seed, root)
 
 

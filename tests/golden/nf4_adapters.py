@@ -1,9 +1,10 @@
-"""Owns the goldens of adapters over a model in 4 bits, as transformers and bitsandbytes quantize and save it, and of PEFT's adapters.
+"""Makes the goldens of PEFT's adapters over a model in 4 bits, as transformers and bitsandbytes quantize
+and save it.
 
-Run once by a person (see README.md); the tests read only the files. The reference is computed in fp64 over the values that
-bitsandbytes makes of its codes in fp32; what transformers, PEFT and bitsandbytes compute together must agree with it. All rows
-are whole blocks: of others bitsandbytes 0.50 takes wrong scales on a CPU (dequantize_4bit).
-"""
+Run once by a person (see README.md); the tests read only the files. The reference is computed in fp64 from
+the values that bitsandbytes dequantizes in fp32. The results of transformers, PEFT and bitsandbytes
+together must agree with it. All rows are whole blocks, because bitsandbytes 0.50 uses wrong scales for
+others on a CPU (dequantize_4bit)."""
 import json
 import pathlib
 import sys
@@ -20,8 +21,9 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 from transformers.utils import logging
 
 NAME, SEED = "llama_nf4", 20260
-KEPT = "model.layers.1.mlp.down_proj"  # as numbers, beside the head
-STORED = ("model.layers.0.self_attn.k_proj.weight", "model.layers.1.mlp.up_proj.weight")  # as they were, and what became of them
+KEPT = "model.layers.1.mlp.down_proj"  # not quantized, like the head
+# stored before and after quantization
+STORED = ("model.layers.0.self_attn.k_proj.weight", "model.layers.1.mlp.up_proj.weight")
 CONFIG = LlamaConfig(vocab_size=models.VOCABULARY, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                      num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-5, max_position_embeddings=128, tie_word_embeddings=False,
                      rope_parameters={"rope_theta": 10000.0, "rope_type": "default"}, bos_token_id=1, eos_token_id=2)
@@ -32,12 +34,12 @@ QUANTIZATION = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", 
 def load(folder, dtype, attention="sdpa", **more):
     model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention, dtype=dtype, device_map={"": "cpu"}, **more)
     for module in model.modules():
-        module.support_avx512bf16_for_cpu = False  # which computes in bf16 whatever it is asked for
+        module.support_avx512bf16_for_cpu = False  # otherwise it computes in bf16 whatever type is asked for
     return model
 
 
 def values_of(model):
-    """What its codes stand for."""
+    """The dequantized values."""
     values = {}
     for name, parameter in model.named_parameters():
         state = getattr(parameter, "quant_state", None)
@@ -46,13 +48,13 @@ def values_of(model):
 
 
 def reference_errors(folder, base, expected):
-    """How far they are off in bf16: a tensor of one number for each value, as in models.py."""
+    """Errors of the libraries in bf16: for each value a tensor with one number, as in models.py."""
     errors = {}
     for attention in ("eager", "sdpa"):
         model = load(base, torch.bfloat16, attention)
         for module in model.modules():
             if hasattr(module, "compute_dtype"):
-                module.compute_dtype = torch.bfloat16  # the folder's is fp32
+                module.compute_dtype = torch.bfloat16  # the folder says fp32
         model = Adapters(PeftModel.from_pretrained(model, folder, is_trainable=True))
         for name, value in evaluate(model, expected["tokens"].long(), expected["targets"].long()).items():
             errors[name] = max(errors.get(name, 0), relative(value, expected[name]))

@@ -1,7 +1,8 @@
-"""Makes optimizers.h: parameters after steps of torch.optim.SGD, Adafactor and Muon. Run: python optimizers.py > optimizers.h
+"""Makes optimizers.h: parameters after steps of torch.optim.SGD, Adafactor and Muon. Run: python
+optimizers.py > optimizers.h
 
-Start and gradients come from an integer formula that the tests repeat, so only hyperparameters and results are data.
-"""
+Initial parameters and gradients come from an integer formula that the tests repeat, so the file holds only
+hyperparameters and results."""
 import torch
 
 STEPS, MUON_STEPS = 100, 10

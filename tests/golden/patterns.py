@@ -1,8 +1,8 @@
-"""Patterns of tokenizers and what the tokenizers library finds by them: writes patterns.jsonl.gz. Each line has a pattern, a text and the matches' first
-and last bytes, or null where the library refuses the pattern. Run with the package `tokenizers`.
+"""Finds matches of tokenizer patterns with the tokenizers library and writes patterns.jsonl.gz. Each line
+has a pattern, a text, and the first and last bytes of the matches, or null if the library refuses the
+pattern. Needs the package `tokenizers`.
 
-    python3 patterns.py [COUNT [SEED]] > patterns.jsonl.gz
-"""
+    python3 patterns.py [COUNT [SEED]] > patterns.jsonl.gz"""
 import gzip
 import json
 import random
@@ -44,7 +44,7 @@ class Patterns:
             elif depth < 2:
                 parts.append(self.bracketed(depth + 1))
         if draw.random() < 0.2 and (len(parts) > 1 or draw.random() < 0.1):
-            parts.insert(1, "&&")   # seldom with nothing behind it
+            parts.insert(1, "&&")   # rarely with nothing after it
         if draw.random() < 0.05:
             parts.insert(draw.randrange(len(parts) + 1), "-")
         return "[" + ("^" if draw.random() < 0.25 else "") + "".join(parts) + "]"
@@ -115,7 +115,7 @@ def main(count=5000, seed=1):
         pattern, sample = patterns.alternatives(), text(draw)
         try:
             found = matches(tokenizers, pattern, sample)
-        except BaseException as failed:   # it gives up on some
+        except BaseException as failed:   # the library gives up on some patterns
             if type(failed).__name__ != "PanicException":
                 raise
             continue

@@ -1,13 +1,14 @@
-"""Makes preferences.h: what PyTorch's logsigmoid and autograd, in fp64, make of pairs of documents. Run: python preferences.py > preferences.h
+"""Makes preferences.h: losses and gradients of pairs of documents, from PyTorch's logsigmoid and autograd
+in fp64. Run: python preferences.py > preferences.h
 
-The losses are written as TRL writes them (1.16: DPOTrainer, and its trainers of CPO and ORPO). Tokens' losses and references come from an integer
-formula that the test repeats, so only settings and results are data.
-"""
+The losses are written as in TRL (1.16: DPOTrainer, and its trainers of CPO and ORPO). The tokens' losses
+and references come from an integer formula that the test repeats, so the file holds only settings and
+results."""
 import torch
 import torch.nn.functional as F
 
-PROMPT = 2                       # tokens of each document without a target, at its beginning
-DOCUMENTS = [7, 5, 4, 9, 6, 6]   # tokens; chosen and rejected in turn, end to end
+PROMPT = 2                       # leading tokens of each document, which have no target
+DOCUMENTS = [7, 5, 4, 9, 6, 6]   # tokens; alternately chosen and rejected, end to end
 CASES = [  # kind, beta, margin, smoothing, answer share
     ("dpo", 0.1, 0, 0, 0), ("dpo", 0.5, 0, 0.2, 0.3), ("ipo", 0.1, 0, 0, 0), ("ipo", 0.7, 0, 0, 0.2),
     ("simpo", 2.0, 1.0, 0, 0), ("simpo", 2.5, 0.3, 0.1, 0.5), ("orpo", 0.1, 0, 0, 0), ("orpo", 1.5, 0, 0, 0.4),

@@ -1,5 +1,5 @@
-"""Prints sampling.h: the tokens that transformers leaves to draw from, and their probabilities, for settings of temperature, top-k and top-p.
-Needs torch and transformers: python3 sampling.py > sampling.h"""
+"""Prints sampling.h: the tokens that transformers leaves for sampling, and their probabilities, for
+settings of temperature, top-k and top-p. Needs torch and transformers: python3 sampling.py > sampling.h"""
 import random
 
 import torch
@@ -10,7 +10,7 @@ TOKENS = 40
 
 def logits_of(draw, spread):
     numbers = [round(draw.gauss(0, spread), 3) for _ in range(TOKENS)]
-    assert len(set(numbers)) == TOKENS   # transformers leaves the order of equal ones open
+    assert len(set(numbers)) == TOKENS   # transformers does not define the order of equal logits
     return numbers
 
 

@@ -1,10 +1,10 @@
-"""Makes tokenizers.json: small tokenizers of every kind that the command reads, and what Hugging Face's library makes of texts by them.
+"""Makes tokenizers.json: small tokenizers of every kind that the command reads, and the results of Hugging
+Face's library for texts.
 
     python tests/golden/text_tokens.py         (tokenizers 0.23)
 
-{name: {"tokenizer": a tokenizer.json, "cases": [[text, ids, what decode gives of them without special tokens], ...],
-        "drawn": [[ids, what decode gives of them], ...]}}
-"""
+{name: {"tokenizer": a tokenizer.json, "cases": [[text, ids, decoded text without special tokens], ...],
+        "drawn": [[ids, decoded text], ...]}}"""
 import json
 import pathlib
 import random
@@ -72,7 +72,7 @@ def tokenizers():
     yield "qwen2", qwen2
 
     llama3 = of(None, Sequence([Split(Regex(LLAMA3), "isolated"), plain(use_regex=False)]), decoders.ByteLevel(), special=["<|begin_of_text|>"])
-    # The merges that would make it are not there, but the whole word is.
+    # The vocabulary has the whole word, but not the merges that would make it.
     llama3 = changed(llama3, lambda text: text["model"].update(ignore_merges=True, vocab={**text["model"]["vocab"], "qqqqq": 300, "Ġsworn": 301}))
     llama3.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), around("<|begin_of_text|> $A", **{"<|begin_of_text|>": 0})])
     yield "llama3", llama3
@@ -98,7 +98,7 @@ def tokenizers():
     llama2.post_processor = around("<s> $A", **{"<s>": 1})
     yield "llama2", llama2
 
-    # Gemma's: spaces are marked, and a word goes with the space behind it.
+    # Gemma: spaces are marked, and a word includes the space after it.
     gemma = of(normalizers.Replace(" ", MARK), Split(" ", "merged_with_previous"),
                decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse()]),
                size=400, alphabet=False, special=["<pad>", "<eos>", "<bos>", "<unk>", *as_bytes], unk_token="<unk>", fuse_unk=True, byte_fallback=True)
@@ -115,7 +115,7 @@ def tokenizers():
                                      size=100, alphabet=False)
 
 
-# What a model that has learned nothing says: most of its bytes are no characters.
+# Random tokens, as an untrained model generates them. Most of the bytes are not valid UTF-8.
 def drawn_tokens(draw, tokenizer):
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     bytes_ = [id_ for token, id_ in vocabulary.items() if len(token) == 1 and ord(token) > 126 or token.startswith("<0x")] or [0]

@@ -1,9 +1,8 @@
-"""Folders of tokenizers whose files say different things, drawn at random, and the ids that transformers' AutoTokenizer gives. Prints
-tokenizer_folders.jsonl.gz: on each line {"files": {name: content}, "cases": [[text, ids], ...]}, or "cases": null where it refuses the folder.
-Needs transformers.
+"""Makes random tokenizer folders whose files contradict each other, and the ids that transformers'
+AutoTokenizer gives. Prints tokenizer_folders.jsonl.gz: each line is {"files": {name: content}, "cases":
+[[text, ids], ...]}; "cases" is null if transformers refuses the folder. Needs transformers.
 
-    python3 tokenizer_folders.py [COUNT [SEED]] > tokenizer_folders.jsonl.gz
-"""
+    python3 tokenizer_folders.py [COUNT [SEED]] > tokenizer_folders.jsonl.gz"""
 import gzip
 import json
 import os
@@ -16,7 +15,7 @@ os.environ.update(TRANSFORMERS_VERBOSITY="critical", HF_HUB_OFFLINE="1")
 
 LETTERS = sorted(set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789<>|_/[].,!'Ġ"))
 MERGES = ["t h", "th e", "Ġ the", "i n", "Ġ s", "e r", "e n"]
-WHOLE = ["<|whole|>", "<pad>", "<s>", "</s>", "<unk>", "<mask>"]   # of the vocabulary, but not added
+WHOLE = ["<|whole|>", "<pad>", "<s>", "</s>", "<unk>", "<mask>"]   # in the vocabulary, but not added tokens
 TOKENS = ["<|im_start|>", "<|im_end|>", "<s>", "</s>", "<pad>", "[PAD]", "<unk>", "<|whole|>", "<|endoftext|>", "<mask>", "<a>", "<b>", "the", "in", "<|x|>", "er s"]
 CLASSES = ["PreTrainedTokenizerFast", "TokenizersBackend", "GPT2Tokenizer", "GPT2TokenizerFast", "LlamaTokenizerFast"]
 NAMES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"]
@@ -124,7 +123,7 @@ def main(count=400, seed=1):
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
                 cases = [[one, tokenizer(one)["input_ids"]] for one in texts]
-            except Exception:   # it has many ways to fail
+            except Exception:   # transformers fails in many ways
                 cases = None
         lines.append(json.dumps({"files": files, "cases": cases}) + "\n")
     sys.stdout.buffer.write(gzip.compress("".join(lines).encode(), 9, mtime=0))

@@ -1,8 +1,8 @@
-"""Owns the goldens of models that give a text several labels, or numbers, as transformers saves them.
+"""Makes the goldens of models with several labels for a text, or with numbers, as transformers saves them.
 
-Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded at their end. Where a model tells types
-of tokens apart, each text is a pair: a run of type 0, then a run of type 1.
-"""
+Run once by a person (see README.md); the tests read only the files. Texts have different lengths and are
+padded at their end. If a model has token types, each text is a pair: a run of type 0, then a run of type
+1."""
 import pathlib
 import sys
 
@@ -20,7 +20,8 @@ NUMBERS = ["stars", "length", "price"]
 
 
 def configurations():
-    """Name, configuration, names of outputs; one number without a problem_type is one by transformers' own rule."""
+    """Name, configuration, names of the outputs. One number without a problem_type follows transformers'
+    default."""
     shared = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS}
     encoder = {**shared, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     bert = {**encoder, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
@@ -55,7 +56,7 @@ def evaluate(model, inputs, labels):
 
 
 def check(model, expected):
-    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    """Checks that transformers, in fp32 and without patches, gives the stored results for the folder."""
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     for name in [name for name in actual if is_key_bias(name)]:
@@ -75,7 +76,7 @@ def generate(name, config, outputs, seed, root):
     model.save_pretrained(folder)
     inputs = draw_inputs(generator, config)
     shape = (len(LENGTHS), len(outputs))
-    # Labels are there or not, but for one text that has a share of each; one text has none of them.
+    # Labels are 0 or 1. One text has fractions for all labels, and one has no label.
     labels = torch.randint(0, 2, shape, generator=generator).float() if name.startswith("labels") else 3 * torch.randn(shape, generator=generator)
     if name.startswith("labels"):
         labels[1], labels[2] = 0, torch.rand(len(outputs), generator=generator)
@@ -97,7 +98,7 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]   # those that are named, or all
+    wanted = sys.argv[2:]   # the given names, or all
     for seed, (name, (config, outputs)) in enumerate(configurations().items(), start=20300):
         if wanted and name not in wanted:
             continue

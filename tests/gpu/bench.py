@@ -1,13 +1,14 @@
-"""What tools/gpu-check runs on a machine with a GPU to see how fast it is and how little memory it needs, beside PyTorch where that is installed:
+"""Measures speed and memory on a machine with a GPU, compared with PyTorch if it is installed.
+tools/gpu-check runs it.
 
-    bench.py BUILD [--seconds N] [WHAT...]   WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; all of them
-    bench.py BUILD --tiny CONFIG [...]       with a tiny model, on an emulated device: whether this script works
+    bench.py BUILD [--seconds N] [WHAT...]   WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; default: all
+    bench.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
-One line of a table for each figure. Near the end of its N seconds (570) it begins nothing more, and says what it left out: name it alone.
-Three parts for the first minutes on a card have to be named, and ask PyTorch for nothing: `headline`, gpt2 by the kinds of kernels that matter
-most; `profile`, the ops of its fastest exact kind; `llama`, three steps of llama-1b. `--peer N`: seconds for PyTorch's training of a model;
-`--product-tflops X`: the card's own peak, as gpu_probe measured it.
-"""
+Prints one line of a table for each figure. Near the end of its N seconds (570) it starts nothing more and
+names the parts that it left out; run these alone. Three parts for the first minutes on a card run only if
+named, and do not use PyTorch: `headline`, gpt2 with the most important kinds of kernels; `profile`, the
+ops of the fastest exact kind; `llama`, three steps of llama-1b. `--peer N`: seconds for PyTorch's training
+of a model; `--product-tflops X`: the card's own peak, as gpu_probe measured it."""
 import collections
 import importlib.util
 import json
@@ -26,25 +27,29 @@ sys.path.insert(0, BENCH)
 from update import CASES as OPTIMIZERS, time_of_update   # noqa: E402
 
 MODELS = {"gpt2": (1024, 512), "smollm-135m": (2048, 256), "llama-1b": (2048, 64)}   # sequence, batch
-# Tokens/s to pass on an H100 or H200 with samples of 1,024 tokens; batch, and what a card of 80 GB needs for it.
+# Goals in tokens/s on an H100 or H200 with samples of 1,024 tokens; batch; flags that a card of 80 GB needs
+# for that batch.
 MARKS = {"gpt2": (500_000, 512, ()), "qwen2.5-0.5b": (150_000, 128, ()), "qwen2.5-1.5b": (59_000, 64, ()), "qwen2.5-3b": (31_000, 64, ("--states", 8)),
          "qwen2.5-7b": (14_000, 32, ("--states", 8, "--gradients", "bf16"))}
-# Those in front of PyTorch, and those behind it: what matters most comes first.
+# Kinds measured before PyTorch, and kinds measured after it. The most important come first.
 KERNELS = ("tensor", "wgmma", "wgmma --attention cudnn"), ("cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "cublaslt-wgmma --fast --attention cudnn",
                                                              "cublaslt-wgmma", "portable")
 ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
 HEADLINE = ("wgmma", "wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "cublaslt-wgmma --fast --attention cudnn", "tensor")
-SECONDS_TO_BEGIN = 30   # before its end it begins nothing more; an eighth of it, where that is less
-SECONDS_BEHIND = 150    # that PyTorch leaves, however long it compiles, to the kinds of kernels behind it
+SECONDS_TO_BEGIN = 30   # with less time left nothing starts; at most an eighth of all time
+SECONDS_BEHIND = 150    # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
 SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
-# The fastest plans take all of a card but the reserve, which the profiles estimate at 1 GiB (`check.py memory` measures it): of that a context, kernels, graphs
-# and NVIDIA's libraries may take more, and there would be no figures at all. With this one gpt2's step is predicted 0.02 % longer, the others' as long.
+# The fastest plans use all of a card's memory except the reserve, which the profiles estimate at 1 GiB
+# (`check.py memory` measures it). A context, kernels, graphs and NVIDIA's libraries may need more than that,
+# and then there would be no figures at all. With this reserve, gpt2's predicted step is 0.02 % longer; the
+# other models' steps do not change.
 RESERVE = "2GiB"
-BEYOND_THE_CACHE = 100_000_000   # bytes that an op moves, so that it is measured: twice the second-level cache of an H200
+# least bytes of an op that is measured: twice the second-level cache of an H200
+BEYOND_THE_CACHE = 100_000_000
 
 
 def flops_of_token(config, sequence):
-    """6 for every weight of a product, and causal attention forward and backward."""
+    """6 for every weight of a matrix product, and causal attention forward and backward."""
     gpt2 = config["model_type"] == "gpt2"
     width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
     inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
@@ -54,7 +59,7 @@ def flops_of_token(config, sequence):
 
 
 def preset(name):
-    """Its config.json, from the one place that has it."""
+    """The preset's config.json, from its only source."""
     with open(os.path.join(ROOT, "src/models/presets.cpp"), encoding="utf-8") as file:
         return json.loads(re.search(r'\{"' + re.escape(name) + r'", R"\((.*?)\)"', file.read(), re.S)[1])
 
@@ -64,7 +69,7 @@ def marked(good):
 
 
 def told_of(theirs):
-    """A configuration of PyTorch's."""
+    """A model configuration for PyTorch."""
     return (f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
             f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''})")
 
@@ -80,7 +85,7 @@ class Bench:
         if not wants_peaks:
             return
         peaks, why = self.peer("peaks", seconds=120) if self.has_pytorch else (None, "there is no PyTorch here")
-        self.peaks |= peaks or {}   # as far as they were measured
+        self.peaks |= peaks or {}   # only the peaks that were measured
         self.table.row("the card, by PyTorch", bool(peaks or tiny), json.dumps(peaks) if peaks else (why.strip().splitlines() or ["-"])[-1])
 
     def may_begin(self, what):
@@ -93,13 +98,14 @@ class Bench:
         return [k for k in all_of_them if self.wgmma or "wgmma" not in k]
 
     def peer(self, *words, seconds):
-        """What PyTorch reaches, as a dictionary, or why it does not."""
+        """PyTorch's result as a dictionary, or the reason for a failure."""
         device = ("--device", "cpu") if self.tiny else ()
-        # With its own libraries: where gpu-check has found ours is no matter of PyTorch's.
+        # PyTorch uses its own libraries, not the ones that gpu-check found for us.
         environment = {**os.environ, "LD_LIBRARY_PATH": os.environ.get("PEER_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))}
         limit = ("--seconds", max(seconds - 5, 1)) if words[0] == "train" else ()
         code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *limit, *device], seconds, environment)
-        # Each finding is a line. Of configurations that were timed the fastest counts, else the last line, which knows all that those before knew.
+        # Each finding is a line. The fastest of the timed configurations counts. Other results are
+        # cumulative, so the last line counts.
         findings = []
         for line in text.splitlines():
             try:
@@ -113,7 +119,7 @@ class Bench:
         return best | ({} if code == 0 else {"cut": True}), ""
 
     def shape(self, name, sequence, batch):
-        """The file of its configuration, and these; a tiny model stands for any."""
+        """Path of the config, sequence and batch. A tiny model replaces every model."""
         if self.tiny:
             return self.tiny, 32, 2
         path = self.folder.at(name + ".json")
@@ -122,15 +128,16 @@ class Bench:
         return path, sequence, batch
 
     def run(self, model, sequence, batch, kernels, *words, steps, patience=100):
-        """The tokens/s of each step, or None and why there are none."""
+        """The tokens/s of each step, or None and the reason for a failure."""
         with open(model, encoding="utf-8") as file:
             vocabulary = json.load(file)["vocab_size"]
         return self.folder.speeds("run", steps, "--model", model, "--seq", sequence, "--batch", batch, "--device", "cuda", "--reserve", RESERVE,
                                   "--kernels", *kernels.split(), *words, data=self.folder.tokens(vocabulary), patience=patience)
 
     def speed(self, what, shape, kernels, *words, mark=None, steps=6):
-        """A row of the table; the tokens/s without the first step."""
-        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100)   # billions of weights are drawn first
+        """Adds a row to the table. Returns the median tokens/s without the first step."""
+        # initializing billions of weights takes time
+        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100)
         if speeds is None:
             self.table.row(what, False, why)
             return None
@@ -143,18 +150,19 @@ class Bench:
         return speed
 
     def model(self, name):
-        """Side by side with PyTorch."""
+        """Trains with stowage and PyTorch."""
         shape, speeds = self.shape(name, *MODELS[name]), {}
 
         def measure(all_of_them):
             for kernels in self.kinds(all_of_them):
                 what = f"{name}, T {MODELS[name][0]}, bf16, {kernels}"
                 if self.may_begin(what):
-                    speed = self.speed(what, shape, kernels, steps=3 if kernels == "portable" else 6)   # by far the slowest
+                    # by far the slowest
+                    speed = self.speed(what, shape, kernels, steps=3 if kernels == "portable" else 6)
                     speeds.update({kernels: speed} if speed else {})
 
         def compare(theirs):
-            """The fastest of each mode; its bits, and what they depend on, differ."""
+            """The fastest kind of each mode. Modes differ in their bits and in what the bits depend on."""
             text = ""
             for mode, kinds in (("exact", [k for k in speeds if "--fast" not in k]), ("fast", [k for k in speeds if "--fast" in k])):
                 if kinds:
@@ -176,14 +184,16 @@ class Bench:
             self.table.row(f"{name}, of all kinds", True, compare(theirs).removeprefix("; "))
 
     def marks(self):
-        for kernels in self.kinds(("wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "wgmma", "tensor")):   # of one kind all models first
+        # all models with one kind of kernels, then the next kind
+        for kernels in self.kinds(("wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "wgmma", "tensor")):
             for name, (mark, batch, words) in MARKS.items():
                 what = f"{name}, T 1024, bf16, {kernels} {' '.join(map(str, words))}".strip()
                 if self.may_begin(what):
                     self.speed(what, self.shape(name, 1024, batch), kernels, *words, mark=mark, steps=4)
 
     def events(self, model, sequence, batch, kernels):
-        """Of a step of one micro-batch, the ops as `--profile` measured them: name, flops, bytes, microseconds."""
+        """The ops of a step with one micro-batch, as `--profile` measures them: name, flops, bytes,
+        microseconds."""
         trace = self.folder.at("trace.json")
         speeds, why = self.run(model, sequence, batch, kernels, "--micro-batch", batch, "--profile", trace, steps=1)
         if speeds is None:
@@ -193,7 +203,7 @@ class Bench:
         return [(e["name"], e["args"]["flops"], e["args"]["bytes"], e["args"]["measured_us"]) for e in events if e.get("tid") == 1 and e["ph"] == "X"], ""
 
     def headline(self):
-        """What a card reaches with gpt2, four steps of each kind."""
+        """Training speed of gpt2, four steps for each kind of kernels."""
         shape = self.shape("gpt2", *MODELS["gpt2"])
         for kernels in self.kinds(HEADLINE):
             what = f"gpt2, T 1024, bf16, {kernels}"
@@ -209,7 +219,8 @@ class Bench:
         self.ops((("gpt2", 1024, 64),), self.kinds(("wgmma",)) or ("tensor",))
 
     def ops(self, models=(("gpt2", 1024, 64), ("llama-1b", 2048, 16)), kinds=("tensor", "wgmma", "cublaslt", "cublaslt-wgmma")):
-        """Bandwidth of what memory bounds, and products, inside of a step; bytes are those of the plan."""
+        """Bandwidth of memory-bound ops and speed of matrix products, measured inside of a step. Bytes are
+        those of the plan."""
         for name, sequence, batch in models[:1 if self.tiny else 2]:
             for kernels in self.kinds(kinds):
                 what = f"{name}, {batch} x {sequence}, {kernels}"
@@ -228,7 +239,7 @@ class Bench:
                 for op, (flops, size, microseconds, count) in sums.items():
                     product = (op.startswith("linear") and op != "linear_bias_gradient") or op.startswith("attention") or op == "muon"
                     if kernels != kinds[0] and not product:
-                        continue   # the same kernels
+                        continue   # the same kernels for every kind
                     text = f"{count} of {microseconds / count:,.0f} us: "
                     if product:
                         text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
@@ -260,7 +271,8 @@ class Bench:
                 if events is None:
                     self.table.row(what, False, why)
                     continue
-                flops = 2 * samples * heads * sequence * sequence * 64   # causal: half of 4·T²·D, as PyTorch's are counted
+                # causal: half of 4·T²·D, as PyTorch's flops are counted
+                flops = 2 * samples * heads * sequence * sequence * 64
                 text = []
                 for op, times, peer in (("attention", 1, 0), ("attention_gradient", 2.5, 1)):
                     speed = times * flops / sum(us for name, _, _, us in events if name == op) * 1e-6
@@ -268,7 +280,8 @@ class Bench:
                 self.table.row(what, True, "forward {}, backward {}".format(*text))
 
     def optimizers(self):
-        """The update of gpt2 by each: against copies, and 8-bit states against those of 32 bits."""
+        """The update of gpt2 by each optimizer, compared with copies, and 8-bit states compared with
+        32-bit states."""
         whole = {}
         for optimizer, bits in OPTIMIZERS[:2] if self.tiny else OPTIMIZERS:
             what = f"update of gpt2, bf16, {optimizer}, {bits}-bit states"
@@ -291,7 +304,8 @@ class Bench:
             self.table.row(what, True, text)
 
     def budgets(self):
-        """The least memory in which a model trains, of both sides with recomputation, 8-bit states and an fp32 master."""
+        """The least memory for training a model. Both sides use recomputation, 8-bit states and an fp32
+        master."""
         for name in list(MODELS)[:1] if self.tiny else MODELS:
             what = f"least memory of {name}, T {MODELS[name][0]}"
             if not self.may_begin(what):

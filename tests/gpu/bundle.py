@@ -1,10 +1,10 @@
-"""The programs for a machine with a GPU, packed where there is none:
+"""Prebuilt programs for a machine with a GPU that cannot build them:
 
-    bundle.py unpack BUILD     gpu-packages/programs.tar.xz into BUILD, where that holds another bundle's programs, or none
-    bundle.py size [FOLDER]    how many bytes gpu-packages/ has, which has to be carried; fails at 20 MiB
+    bundle.py unpack BUILD     unpacks gpu-packages/programs.tar.xz into BUILD, if it holds another bundle's programs or none
+    bundle.py size [FOLDER]    prints the bytes of gpu-packages/, which has to be transferred; fails at 20 MiB
 
-BUILD/unpacked holds the bundle's SHA-256. Where programs were built in BUILD (build.ninja) it is left alone.
-"""
+BUILD/unpacked holds the bundle's SHA-256. If BUILD holds programs that were built there (build.ninja), it
+is left alone."""
 import hashlib
 import os
 import shutil
@@ -30,7 +30,7 @@ def stamp_of(build):
 
 
 def unpack(build, packed=PACKED):
-    """What was done; or a ValueError that says what to do."""
+    """Returns a message. Raises a ValueError that says what to do."""
     if os.path.exists(os.path.join(build, "build.ninja")):
         return f"{build} was built here"
     if not os.path.exists(packed):
@@ -47,7 +47,8 @@ def unpack(build, packed=PACKED):
     missing = [name for name in PROGRAMS if not os.access(os.path.join(fresh, name), os.X_OK)]
     if missing:
         raise ValueError(f"{packed} lacks {', '.join(missing)}: run 'tools/gpu-check bundle' again")
-    with open(os.path.join(fresh, "unpacked"), "w", encoding="ascii") as file:   # last: what was cut off has none
+    # written last, so that an interrupted unpacking is repeated
+    with open(os.path.join(fresh, "unpacked"), "w", encoding="ascii") as file:
         file.write(digest + "\n")
     os.rename(fresh, build)
     return f"unpacked bundle {digest[:12]} into {build}"

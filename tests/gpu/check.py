@@ -1,14 +1,15 @@
-"""What tools/gpu-check runs on a machine with a GPU to see that it trains what it should:
+"""Checks the correctness of training on a machine with a GPU. tools/gpu-check runs it.
 
-    check.py BUILD [--seconds N] [PART...]   PART: `libraries`, `kernels`, `training`, `sanitizers` (or `memcheck`, `racecheck`, `synccheck`), `bits`, `samples`, `budgets`, `offload`, `memory`;
-                                             all of them, in N seconds together (570)
-    check.py BUILD --tiny CONFIG [...]       with a tiny model, on an emulated device: whether this script works
+    check.py BUILD [--seconds N] [PART...]   PART: `libraries`, `kernels`, `training`, `sanitizers` (or `memcheck`, `racecheck`,
+                                             `synccheck`), `bits`, `samples`, `budgets`, `offload`, `memory`; default: all,
+                                             in N seconds together (570)
+    check.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
-Three parts have to be named: `wgmma`, whether wgmma keeps its bits on smollm-135m; `eighty`, what a large budget and 8 GiB train with it;
-`products`, memcheck of the product tests alone.
+Three parts run only if named: `wgmma` checks that wgmma keeps its bits on smollm-135m; `eighty` compares
+training it with a large budget and with 8 GiB; `products` runs only the product tests under memcheck.
 
-One line of a table for each check. What failing programs said goes whole to a file beside the table, SAID or said.txt.
-"""
+Prints one line of a table for each check. The whole output of failing programs goes to a file next to the
+table: SAID or said.txt."""
 import json
 import os
 import re
@@ -19,14 +20,14 @@ import time
 from isolated import run_if_any_runs, run_isolated
 from runs import Runs, Table, call, card_bytes_in_use, clipped, left, options
 
-BUILD, is_limited = sys.argv[1], False   # is_limited: the caller said how many seconds there are
+BUILD, is_limited = sys.argv[1], False   # is_limited: --seconds was given
 table = Table()
 row = table.row
 
 
 def program(name, path, first=None, chosen="*"):
-    """A GoogleTest program: its counts, the names of what failed, and what the first of these said. Suites that a limit of time leaves out
-    are named and are no failure."""
+    """Runs a GoogleTest program. Reports its counts, the names of the failed tests, and the output of the
+    first one. Suites that a time limit leaves out are named and do not count as failures."""
     begin = time.monotonic()
     outcome = run_if_any_runs(path, first, chosen) if first else run_isolated(path, chosen)
     good = outcome.is_good() or (is_limited and outcome.passed > 0 and not outcome.failed)
@@ -43,7 +44,7 @@ def keep(name, words):
 
 
 def libraries(folder, model):
-    """NVIDIA's, which a machine may lack: tests of them skip then."""
+    """Checks NVIDIA's libraries. If a machine lacks them, their tests skip."""
     for kernels, words in (("cuBLASLt", ["--kernels", "cublaslt"]), ("cuDNN", ["--kernels", "tensor", "--attention", "cudnn"])):
         code, text, _ = folder.train("a", *model, "--precision", "bf16", *words, "--device", "cuda", "--vram", "4GiB")
         told = [line for line in text.splitlines() if "our own kernels" in line]
@@ -53,12 +54,13 @@ def libraries(folder, model):
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
 LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
-CHAIN = 256   # kernels::chain_terms: loss chunks begin at multiples of it in a sample
+CHAIN = 256   # kernels::chain_terms: loss chunks of a sample begin at multiples of it
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
 def same_bits(folder, model, precision, kernels, host="16GiB", name=""):
-    """E1: twice the same bits; E2 and E3: the same with the least memory, and sample by sample with everything recomputed. Whether all hold."""
+    """E1: two runs give the same bits. E2 and E3: the least memory, and single samples with full
+    recomputation, give the same bits. Returns whether all hold."""
     numerics = ["--precision", precision, "--kernels", *kernels.split()]
     what = f"{precision}, {kernels} kernels" + (f", {name}" if name else "")
     code, text, _ = folder.train("a", *model, *numerics, "--device", "cuda", "--vram", host)
@@ -77,7 +79,8 @@ def same_bits(folder, model, precision, kernels, host="16GiB", name=""):
 
 
 def bits(folder, nano, long, deep):
-    """Of a small model with all kinds of kernels; of `deep`, whose heads of 64 attention by wgmma takes, with those for tensor cores."""
+    """Checks a small model with all kinds of kernels, and `deep`, whose heads of 64 suit wgmma's
+    attention, with tensor-core kernels."""
     wgmma = [("bf16", "wgmma"), ("fp16", "wgmma"), ("bf16", "cublaslt-wgmma")] if folder.has_wgmma(*NANO[:6]) else []
     for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), *wgmma, ("bf16", "cublaslt"),
                                ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn"),
@@ -89,7 +92,8 @@ def bits(folder, nano, long, deep):
         if kernels == "portable":
             folder.train("e", *nano, *numerics, "--device", "cpu", "--vram", "4GiB")
             row(f"the CPU's bits, {what}", folder.weights("a") == folder.weights("e"), "")
-        if "cublaslt" in kernels or "cudnn" in kernels:   # samples long enough for the library's weight gradients, and for several blocks of queries
+        # samples long enough for the library's weight gradients and for several blocks of queries
+        if "cublaslt" in kernels or "cudnn" in kernels:
             for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
                 folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")
@@ -98,7 +102,7 @@ def bits(folder, nano, long, deep):
 
 
 def wgmma_bits(folder, deep):
-    """The one result that decides whether wgmma becomes the default where there is wgmma."""
+    """The result that decides whether wgmma becomes the default on cards that have it."""
     if not folder.has_wgmma(*deep[:6]):
         return row("E1 to E3 with wgmma", False, "there is no wgmma here")
     holds = same_bits(folder, deep, "bf16", "wgmma", name="heads of 64")
@@ -106,8 +110,8 @@ def wgmma_bits(folder, deep):
 
 
 def odd_samples(folder, model, deep):
-    """Samples that are no multiples of the tensor cores' steps. Those of `deep` are longer than a chain of additions, so that loss chunks begin
-    inside of them."""
+    """Samples whose length is not a multiple of the tensor cores' steps. Samples of `deep` are longer than
+    a chain of additions, so that loss chunks begin inside of them."""
     has_wgmma = folder.has_wgmma(*NANO[:6])
     odd_samples_of(folder, model, 33, ("tensor", "wgmma", "cublaslt") if has_wgmma else ("tensor", "cublaslt"), "")
     odd_samples_of(folder, deep, 301, ("tensor", "wgmma") if has_wgmma else ("tensor",), ", heads of 64")
@@ -128,7 +132,7 @@ def odd_samples_of(folder, model, sequence, all_kernels, name):
 
 
 def two_budgets(folder, model, small, large, kinds=("tensor", "wgmma")):
-    """What a card of 8 GiB trains, and one of 80 GiB."""
+    """Compares training on a card of 8 GiB with training on one of 80 GiB."""
     has_wgmma = folder.has_wgmma(*NANO[:6])
     for kernels in [k for k in kinds if has_wgmma or k != "wgmma"] or ["tensor"]:
         plans = []
@@ -153,8 +157,9 @@ def offload(folder, model):
 
 
 def memory(folder, models):
-    """The whole process, context and kernels and graphs included, against the plan's peak, with the reserve that the card's profile assumes
-    and with the one that a calibration measured. Others must leave the card alone."""
+    """Compares the memory of the whole process, including context, kernels and graphs, with the plan's
+    peak, first with the reserve that the card's profile assumes and then with the one that a calibration
+    measured. Other processes must not use the card meanwhile."""
     for model, words in models:
         code, text, _ = call([folder.stowage, "calibrate", "--model", model, *words, "--device", "cuda", "--out", folder.at("card.json")])
         told = re.search("outside the arena .*", text)
@@ -188,8 +193,10 @@ PRODUCTS = "TensorProduct.*:Linear.*"
 def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=None, least=60):
     if not shutil.which("compute-sanitizer"):
         return row("compute-sanitizer", False, "is not there")
-    os.environ["STW_OWN_KERNELS"] = "1"   # tests/kernels/cuda_device.cpp: minutes of a tool's time would go into NVIDIA's
-    os.environ["STW_GUARDED"] = "1"   # registered.cpp: what lies behind a buffer is no memory of the device's
+    # tests/kernels/cuda_device.cpp: skips NVIDIA's libraries, which would take minutes under the tool
+    os.environ["STW_OWN_KERNELS"] = "1"
+    # registered.cpp: the memory after a buffer is not accessible to the device
+    os.environ["STW_GUARDED"] = "1"
     for tool, chosen in runs_of or (("memcheck", SOME), ("memcheck", BY_WARPS), ("racecheck", SOME), ("racecheck", BY_WARPS), ("synccheck", SOME + ":" + BY_WARPS)):
         if tool not in tools:
             continue
@@ -199,12 +206,13 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
         if left() < least:
             row(name, False, "left out for want of time")
             continue
-        # Calls of the runtime that fail the tests see by themselves, and cope with some.
+        # Failing runtime calls are not reported: the tests see them, and handle some.
         code, text, took = call(["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--error-exitcode", "9", kernels, "--gtest_filter=" + chosen],
                                 left() - 5 if runs_of else 120)
-        if "Device not supported" in text:   # some sandboxes let no tool look into the device
+        if "Device not supported" in text:   # some sandboxes do not let tools inspect the device
             return row(name, True, "left out: compute-sanitizer does not support this machine")
-        first = [line for line in text.splitlines() if line.startswith("=========")][:25]   # what follows is the consequence
+        # later errors are consequences
+        first = [line for line in text.splitlines() if line.startswith("=========")][:25]
         row(name, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + "\n".join(first) + "\n" + text[-300:]))
         if code != 0:
             keep(name, text)
@@ -232,10 +240,12 @@ def main():
         parts = {"bits": lambda: bits(folder, shape, shape if tiny else LONG, deep), "samples": lambda: odd_samples(folder, shape, deep),
                  "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),
                  "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE), "libraries": lambda: libraries(folder, shape)}
-        some = {"kernels": "Add.*:Scale.*", "training": "DeviceTrainingCases.*"} if tiny else {"kernels": "*", "training": "*"}   # of an emulated device: whether they run
+        # on an emulated device only a few, to see that they run
+        some = {"kernels": "Add.*:Scale.*", "training": "DeviceTrainingCases.*"} if tiny else {"kernels": "*", "training": "*"}
         programs = {"kernels": lambda: program("kernels", kernels, "Add.*", some["kernels"]), "training": lambda: program("training", trainer, None, some["training"])}
         if not tiny:
-            parts = {"libraries": parts.pop("libraries"), **programs, **parts, "sanitizers": lambda: sanitizers(kernels)}   # the slowest comes last
+            # the slowest part comes last
+            parts = {"libraries": parts.pop("libraries"), **programs, **parts, "sanitizers": lambda: sanitizers(kernels)}
         every = parts | programs | {tool: lambda tool=tool: sanitizers(kernels, (tool,)) for tool in ("memcheck", "racecheck", "synccheck")} | {
             "wgmma": lambda: wgmma_bits(folder, deep), "eighty": lambda: two_budgets(folder, budgets[0], budgets[1], "2GiB" if tiny else "60GiB", ("wgmma",)),
             "products": lambda: sanitizers(kernels, runs_of=(("memcheck", "Add.*" if tiny else PRODUCTS),), least=5)}

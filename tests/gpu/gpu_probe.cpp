@@ -1,10 +1,11 @@
-// The first minute on a card: does what we compile for it compute what it should, and how fast.
+// The first minute on a card: checks that our compiled kernels compute the right results, and measures their
+// speed.
 //
 //   gpu_probe [--small] [--seconds N] [--part-seconds N] [--out FILE] [PART...]
 //   gpu_probe --here once    one launch of each of six kernels, in this process, for a profiler
 //
-// One line for each result, as it comes; a table of all at the end. The exit status says whether bits and values are right: 0, or 1;
-// 77 where there is no device. No figure makes it fail.
+// Prints one line for each result at once, and a table of all results at the end. The exit status is 0 if
+// bits and values are right, 1 if not, and 77 if there is no device. No measured speed makes it fail.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -17,7 +18,7 @@ static const std::vector<Part> all_parts = {
     {"peaks", measure_peaks}, {"tiles", check_tiles},    {"attention", check_attention}, {"chain", check_chain}, {"products", measure_products},
     {"variants", check_variants}, {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},  {"branch", check_branch},
 };
-// Not among all parts, to be named.
+// Runs only if named.
 static const Part once = {"once", run_once};
 
 static int usage(const std::string& wrong) {

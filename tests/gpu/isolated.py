@@ -1,4 +1,5 @@
-"""A GoogleTest program's tests, a process for each suite: what one of them does to the device, or that it never ends, is no other's."""
+"""Runs each suite of a GoogleTest program in a process of its own, so that a broken device or a hang
+affects only that suite."""
 import concurrent.futures
 import os
 import re
@@ -7,11 +8,11 @@ import time
 import runs
 from runs import call, left
 
-AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites
+AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites that run at once
 
 
 def tests_of(program, chosen="*"):
-    """The names of its suites, with their tests', and what it said instead of any."""
+    """The names of the suites with their tests', and the program's output if there are no tests."""
     _, text, _ = call([program, "--gtest_list_tests", "--gtest_filter=" + chosen], 60)
     suites, names = {}, None
     for line in text.splitlines():
@@ -29,8 +30,9 @@ def ended_in(word, text):
 
 class Outcome:
     def __init__(self):
-        self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []   # words: what failures said
-        self.gave_up = False   # the others were not tried
+        # words: output of failed runs
+        self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []
+        self.gave_up = False   # the remaining tests were not tried
 
     def add(self, other):
         self.passed += other.passed
@@ -49,8 +51,8 @@ class Outcome:
 
 
 def run_suite(program, suite, names, suite_seconds, test_seconds, end):
-    """Where it fails, each of its tests that did not pass is tried again by itself: so all that fail have names, also those that fail
-    beside others alone."""
+    """Runs a suite. If it fails, runs each test that did not pass again alone. So every failed test is
+    named, including those that fail only together with others."""
     outcome = Outcome()
     tests = [suite + name for name in names]
 
@@ -75,14 +77,14 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
         code_alone, _, missing_alone = run([test], test_seconds)
         if code_alone != 0 or missing_alone:
             outcome.failed.append(test)
-    if (code != 0 or missing) and not outcome.failed:   # each passes by itself
+    if (code != 0 or missing) and not outcome.failed:   # each passes alone
         outcome.failed += [test + " (with its suite; it passes alone)" for test in sorted(failed_together)] or [suite + "* (together)"]
     print(f"      {suite}* {outcome.passed} of {len(tests)} passed in {time.monotonic() - begin:.0f} s", flush=True)
     return outcome
 
 
 def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280, at_once=AT_ONCE):
-    """Several suites at once; the outcome in the program's order."""
+    """Runs several suites at once. The results are in the program's order."""
     outcome, end = Outcome(), time.monotonic() + min(all_seconds, left() - min(20, runs.SECONDS / 20))
     suites, said = tests_of(program, chosen)
     if not suites:
@@ -94,7 +96,8 @@ def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_se
 
 
 def run_if_any_runs(program, first, chosen="*"):
-    """Where not even the tests of `first` pass the others would fail for the same reason, each twice, in minutes."""
+    """Runs the tests of `first` before all others. If none of them passes, the others would fail for the
+    same reason, each twice, and take minutes."""
     outcome = run_isolated(program, first)
     if outcome.is_good():
         return run_isolated(program, chosen)

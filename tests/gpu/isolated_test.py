@@ -1,4 +1,5 @@
-"""isolated.py with programs that behave as GoogleTest's do, and badly: what breaks a device, what never ends, what fails at its end."""
+"""Tests isolated.py with programs that imitate GoogleTest and misbehave: they break the device, hang, or
+fail at their end."""
 import concurrent.futures
 import contextlib
 import io
@@ -16,7 +17,7 @@ from isolated import run_if_any_runs, run_isolated, tests_of
 import runs
 from runs import Table, clipped
 
-# A device is broken for a process from the test on that breaks it.
+# In each process, the device is broken from the first failing test on.
 PROGRAM = """#!{python}
 import fnmatch, sys, time
 SUITES = {suites!r}
@@ -40,7 +41,7 @@ sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 """
 
 
-# A command that takes three steps, a second each, and hangs.
+# A command that takes three steps of a second each and then hangs.
 STEPS = """#!{python}
 import os, sys, time
 out = sys.argv[sys.argv.index("--out") + 1]
@@ -172,7 +173,7 @@ class Isolated(unittest.TestCase):
 
 
 class Packed(unittest.TestCase):
-    """tools/gpu-check in a tree of its own, whose build makes no program and whose programs do nothing."""
+    """tools/gpu-check in a tree of its own. The build makes no program, and the programs do nothing."""
     ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 
     def put(self, path, text):

@@ -1,12 +1,14 @@
-"""The first quarter of an hour on a card, as two calls of which the second needs nothing that the first one said:
+"""The first quarter of an hour on a card, in two calls. The second call does not need the results of the
+first:
 
-    plan.py first BUILD [--seconds N] [--tiny CONFIG]               does it compute what it should, and how fast: 300 s
-    plan.py second BUILD [--seconds N] [--peer N] [--tiny CONFIG]   beside PyTorch, and what decides the defaults: 310 s, of which PyTorch gets 120
+    plan.py first BUILD [--seconds N] [--tiny CONFIG]               correctness and speed: 300 s
+    plan.py second BUILD [--seconds N] [--peer N] [--tiny CONFIG]   comparison with PyTorch, and results that decide the
+                                                                    defaults: 310 s, of which PyTorch gets 120
 
-Every step has a cap, and ends with it. What a step says goes at once to PREFIX-STEP.txt, the table of all steps to PREFIX-table.txt after each
-of them: a call that is killed leaves both. PREFIX is a variable of the environment, or the name of the call.
-`--tiny` is for emulated devices: a tiny model, small sizes.
-"""
+Every step has a time cap and ends with it. The output of a step goes at once to PREFIX-STEP.txt, and the
+table of all steps to PREFIX-table.txt after each step, so that a killed call leaves both. PREFIX is an
+environment variable, or the name of the call. `--tiny` is for emulated devices: a tiny model and small
+sizes."""
 import collections
 import importlib.util
 import json
@@ -22,24 +24,25 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = {"first": 300, "second": 310}
 PEER_SECONDS = 120
-LEAST_SECONDS = 8     # a step that has fewer is left out
-TO_END = 4            # seconds that a step has between its own limit and its cap
-TO_DIE = 3            # between the signals that ask it to end and that end it
+LEAST_SECONDS = 8     # a step with less time is left out
+TO_END = 4            # seconds between a step's own limit and its cap
+TO_DIE = 3            # seconds between SIGTERM and SIGKILL
 
-# `command`: its words, or why it is left out; given the seconds that it has. `cap`: in seconds. `shows`: of which lines the table is told; the last
-# ones that match. `stops`: whether nothing follows where it fails. `otherwise`: a step that takes the time of all that would follow where it fails.
+# `command`: a function of the seconds left that returns the arguments, or the reason for leaving the step
+# out. `cap`: in seconds. `shows`: a pattern; its last matches go into the table. `stops`: whether a failure
+# ends the call. `otherwise`: a step that uses the remaining time after such a failure.
 Step = collections.namedtuple("Step", "name cap command shows stops otherwise", defaults=("", False, None))
 
 
 class Plan:
-    """What both calls have in common: where things are."""
+    """Shared by both calls: where things are."""
 
     def __init__(self, part, build, tiny=None, peer_seconds=PEER_SECONDS):
         self.part, self.build, self.tiny, self.peer_seconds = part, build, tiny, peer_seconds
         self.prefix = os.environ.get("PREFIX", part)
 
     def script(self, name, *words):
-        """A script of this folder with the seconds that it has, but for what it takes to end."""
+        """Arguments of a script in this folder, with its time limit less the time that it needs to end."""
         tiny = ("--tiny", self.tiny) if self.tiny else ()
         return lambda seconds: [sys.executable, "-B", os.path.join(HERE, name), self.build, *tiny, "--seconds", f"{max(seconds - TO_END, 1):.0f}", *words]
 
@@ -57,7 +60,7 @@ class Plan:
             return "there is no PyTorch here"
         if self.tiny:
             return [sys.executable, self.peer_script(), "train", self.tiny, "32", "2", "--eager", "--device", "cpu", "--seconds", f"{seconds - TO_END:.0f}"]
-        from bench import MODELS, preset   # here, where the paths are those of the tree
+        from bench import MODELS, preset   # imported here because the paths of the tree are set now
         config = self.prefix + "-gpt2.json"
         with open(config, "w", encoding="utf-8") as file:
             json.dump(preset("gpt2"), file)
@@ -69,7 +72,7 @@ class Plan:
         return os.path.join(HERE, "../../tools/bench/peer_gpu.py")
 
     def peak_words(self):
-        """The card's own peak, where the first call has measured it."""
+        """The card's own peak, if the first call measured it."""
         text = read(self.prefix.replace("second", "first") + "-probe.txt")
         found = re.search(r"the card's own bf16 product +([0-9.e+-]+) TFLOP/s", text)
         return ("--product-tflops", found[1]) if found else ()
@@ -107,7 +110,7 @@ def read(path):
 
 
 class Runner:
-    """Runs steps one after the other, each within its cap and all within `seconds`."""
+    """Runs steps in order, each within its cap and all within `seconds`."""
 
     def __init__(self, title, prefix, seconds, out=sys.stdout):
         self.title, self.prefix, self.seconds, self.out = title, prefix, seconds, out
@@ -121,7 +124,7 @@ class Runner:
         self.out.flush()
 
     def run(self, steps):
-        """Whether none of them failed."""
+        """Returns whether no step failed."""
         for i, step in enumerate(steps):
             if self.run_one(step) or not (step.stops or step.otherwise):
                 continue
@@ -134,14 +137,14 @@ class Runner:
         return not any(result in ("FAIL", "timed out") for _, result, _, _ in self.rows)
 
     def run_one(self, step):
-        """Whether it did not fail."""
+        """Returns whether it did not fail."""
         seconds = min(step.cap, self.left())
         if seconds < LEAST_SECONDS:
             self.row(step, "left out", 0, ["no time"])
             return True
         try:
             command = step.command(seconds)
-        except Exception as error:   # a step that cannot begin ends no other
+        except Exception as error:   # a step that cannot start does not end the others
             self.row(step, "FAIL", 0, [f"{type(error).__name__}: {error}"])
             return False
         if isinstance(command, str):
@@ -156,9 +159,10 @@ class Runner:
         return code == 0
 
     def call(self, command, seconds, path):
-        """The exit status; None where it had to be ended."""
+        """The exit status, or None if the step had to be killed."""
         environment = dict(os.environ)
-        if command[1:2] == [Plan.peer_script()]:   # PyTorch has its own libraries: where gpu-check has found ours is no matter of it
+        # PyTorch uses its own libraries, not the ones that gpu-check found for us
+        if command[1:2] == [Plan.peer_script()]:
             environment["LD_LIBRARY_PATH"] = environment.get("PEER_LIBRARY_PATH", environment.get("LD_LIBRARY_PATH", ""))
         with open(path, "wb") as file:
             try:
@@ -170,7 +174,7 @@ class Runner:
             def copy(pipe=self.running.stdout):
                 with pipe:
                     while text := pipe.read1(1 << 16):
-                        if file.closed:   # a process that was left behind goes on to talk
+                        if file.closed:   # an orphaned process can still write
                             break
                         file.write(text)
                         file.flush()
@@ -182,11 +186,12 @@ class Runner:
             except subprocess.TimeoutExpired:
                 code = None
             self.end()
-            copier.join(2)   # a process that it left behind may hold the other end
+            copier.join(2)   # an orphaned process may hold the other end of the pipe
         return code
 
     def end(self):
-        """Ends what runs. Scripts that are asked to end what they started themselves; the probe's processes are of its group."""
+        """Ends the running step. Scripts receive a signal and end their children themselves; the probe's
+        processes are in its group."""
         run, self.running = self.running, None
         if run is None:
             return
@@ -200,7 +205,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 continue
             if number == signal.SIGTERM:
-                time.sleep(0.05)   # others of its group may still be about to end
+                time.sleep(0.05)   # other processes of its group may still be ending
         run.wait()
 
     def row(self, step, result, seconds, lines):
@@ -217,7 +222,7 @@ class Runner:
 
 
 def shown(step, text, code, most=40):
-    """Of what a step said: what failed, and the lines that the table is for."""
+    """Summarizes the output of a step: its failures, and the lines for the table."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in dict.fromkeys(lines) if line.startswith("FAIL")]
     if code != 0 and not wrong:
@@ -229,7 +234,7 @@ def shown(step, text, code, most=40):
 
 
 def told_of_peer(lines):
-    """The fastest configuration first."""
+    """Sorts configurations, the fastest first."""
     found = []
     for line in lines:
         try:
@@ -245,7 +250,7 @@ def clip(line, most=200):
 
 
 def options(words):
-    """The words, and the values of those that begin with two dashes."""
+    """Returns the positional arguments, and the values of the options."""
     plain, given = [], {}
     words = iter(words)
     for word in words:

@@ -1,4 +1,5 @@
-"""plan.py with steps that hang, fail, cannot begin or have no time; what a killed call leaves; bundle.py with bundles that are new, old, cut off."""
+"""Tests plan.py with steps that hang, fail, cannot start or have no time, and the files that a killed call
+leaves. Tests bundle.py with new, old and truncated bundles."""
 import contextlib
 import io
 import json
@@ -57,14 +58,14 @@ class Steps(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 20)
 
     def test_what_a_step_started_ends_with_it(self):
-        """Of its own group, and a script's runs, which are in others."""
+        """Kills its own process group, and the groups of a script's runs."""
         path = os.path.join(self.folder.name, "alive")
         touch = f"import time\nwhile True:\n open({path!r}, 'w').close()\n time.sleep(0.1)"
         script = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(plan.__file__))!r}); import runs\nwith runs.Runs('.'): runs.call([{PYTHON!r}, '-c', {touch!r}])"
         for command in (["sh", "-c", f'{PYTHON} -c "$0" & wait', touch], [PYTHON, "-c", script]):
             with self.subTest(command=command):
                 self.run_steps(Step("starts", 8, lambda _, command=command: command))
-                os.remove(path)   # it was alive
+                os.remove(path)   # the process was alive
                 time.sleep(0.5)
                 self.assertFalse(os.path.exists(path))
 
@@ -123,7 +124,8 @@ class Steps(unittest.TestCase):
         for part, seconds in plan.SECONDS.items():
             with self.subTest(part=part):
                 steps = plan.Plan(part, "build-gpu").steps()
-                self.assertLessEqual(sum(step.cap for step in steps[:-1]), seconds + 25)   # the last one takes what is left
+                # the last step takes the remaining time
+                self.assertLessEqual(sum(step.cap for step in steps[:-1]), seconds + 25)
                 for step in steps:
                     with contextlib.suppress(FileNotFoundError):
                         self.assertIsInstance(step.command(step.cap), (list, str))

@@ -1,7 +1,7 @@
-// Tests of kernels on a real device keep the bodies that they have for the CPU: all memory of the process, the stack of the
-// thread that runs the tests included, is memory that both the host and the device can reach. It is the host's, locked and made
-// known to the device (cudaHostRegister): no page of it ever moves, as those of managed memory do, whose owner may be in the
-// middle of a system call, or a sandbox that knows nothing of them.
+// Lets kernel tests for the CPU run unchanged on a real device: both host and device can access all memory of
+// the process, including the stack of the thread that runs the tests. It is host memory that is locked and
+// registered with the device (cudaHostRegister). Managed memory would not work, because its pages move: their
+// owner may be in the middle of a system call, or a sandbox may not know about them.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -27,8 +27,9 @@ std::mutex pool_mutex;
 
 int size_class_of(size_t bytes) { return std::bit_width((bytes < alignment ? alignment : bytes) - 1); }
 
-// Sizes are powers of two; what is given back waits for the next one of its size. Before there is a pool: the host's alone. Where the
-// pool has no more there is no memory: a kernel that got the host's would take the device from all tests behind it.
+// Sizes are powers of two. Freed memory is reused for the next request of its size. Before the pool exists,
+// memory is the host's alone. When the pool is exhausted, allocation fails: a kernel with host-only memory
+// would break the device for all later tests.
 void* take(size_t bytes) {
   const size_t size = size_t{1} << size_class_of(bytes);
   std::lock_guard lock(pool_mutex);
@@ -43,7 +44,7 @@ void* take(size_t bytes) {
   return memory;
 }
 
-// Memory for both, or null.
+// Memory for both host and device, or null.
 char* registered(size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -53,18 +54,20 @@ char* registered(size_t bytes) {
   return nullptr;
 }
 
-// With STW_GUARDED in the environment, which compute-sanitizer runs with: buffers end where a page does, and what is behind is no memory of
-// the device's. A page in front, of the host alone, says how many bytes they have.
+// If STW_GUARDED is set, as under compute-sanitizer, buffers end at a page boundary, and the memory after
+// them is not accessible to the device. A host-only page before the buffer holds its size.
 bool guards = false;
 constexpr size_t page = 4096, least_guarded = 256, most_guarded = size_t{64} << 20, guarded_alignment = 16;
-constexpr uintptr_t guarded_begin = uintptr_t{1} << 44, guarded_room = uintptr_t{1} << 40;   // where such pages lie, and no others
+// reserved address range for guarded pages
+constexpr uintptr_t guarded_begin = uintptr_t{1} << 44, guarded_room = uintptr_t{1} << 40;
 std::atomic<uintptr_t> guarded_end = guarded_begin;
 
 size_t pages_of(size_t bytes) { return (bytes + page - 1) / page * page; }
 void* take_guarded(size_t bytes) {
   const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment, inside = pages_of(rounded);
-  // Not under a lock: who registers memory may ask for some.
-  void* const wanted = reinterpret_cast<void*>(guarded_end.fetch_add(inside + 2 * page));   // never again: what is used after it was given back shows, too
+  // Takes no lock because registering memory may allocate.
+  // addresses are never reused, so a use after free is found too
+  void* const wanted = reinterpret_cast<void*>(guarded_end.fetch_add(inside + 2 * page));
   void* const all = mmap(wanted, inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   char* const memory = static_cast<char*>(all) + page;
@@ -74,13 +77,13 @@ void* take_guarded(size_t bytes) {
     return nullptr;
   }
   *static_cast<size_t*>(all) = inside;
-  mprotect(all, page, PROT_READ);   // some devices reach all of the host's memory
+  mprotect(all, page, PROT_READ);   // some devices can access all host memory
   mprotect(memory + inside, page, PROT_NONE);
   return memory + (inside - rounded);
 }
 bool is_guarded(const void* p) { return reinterpret_cast<uintptr_t>(p) - guarded_begin < guarded_room; }
 void give_back_guarded(void* p) {
-  if (!guards) return;   // the process ends, and the runtime before it
+  if (!guards) return;   // the process is ending, and the runtime has ended before
   char* all = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) / page * page - page);
   const size_t inside = *reinterpret_cast<size_t*>(all);
   cudaHostUnregister(all + page);
@@ -94,8 +97,8 @@ static void* allocated(size_t bytes, bool guarded) {
     if (void* memory = take_guarded(bytes)) return memory;
     throw std::bad_alloc();
   }
-  // A word before the memory says how many bytes it has.
-  constexpr size_t head = alignment;   // keeps the alignment
+  // A word before the memory holds its size.
+  constexpr size_t head = alignment;   // preserves the alignment
   void* memory = take(bytes + head);
   if (!memory) throw std::bad_alloc();
   *static_cast<size_t*>(memory) = bytes + head;
@@ -122,7 +125,7 @@ void* operator new(size_t bytes, std::align_val_t wanted) {
 void operator delete(void* p, std::align_val_t) noexcept { operator delete(p); }
 void operator delete(void* p, size_t, std::align_val_t) noexcept { operator delete(p); }
 
-// The machine of tests/kernels/cuda_device.cpp.
+// The hooks of tests/kernels/cuda_device.cpp.
 bool stw::kernels::test::emulated() { return false; }
 
 int main(int count, char** words) {

@@ -1,9 +1,9 @@
-"""`tools/gpu-check first` and `second` as they will run on a card, here: in a tree of its own, from a bundle of programs that lies in gpu-packages/,
-whose device is the emulated one (tests/simt) and whose model is tiny. Then what must happen where something fails: a bundle that is missing,
-a command that cannot train, a probe that finds wrong bits or hangs, no time. nvidia-smi, ncu and compute-sanitizer are stand-ins that run what they are given.
+"""Runs `tools/gpu-check first` and `second` here as they will run on a card: in a tree of its own, from a
+bundle in gpu-packages/, with the emulated device (tests/simt) and a tiny model. Then tests failures: a
+missing bundle, a command that cannot train, a probe that finds wrong bits or hangs, too little time.
+nvidia-smi, ncu and compute-sanitizer are replaced by scripts that run their arguments.
 
-    rehearse.py BUILD    BUILD: of a build with tests, and the CUDA Toolkit's headers
-"""
+    rehearse.py BUILD    BUILD: a build with tests and the CUDA Toolkit's headers"""
 import os
 import re
 import shutil
@@ -15,12 +15,12 @@ import tempfile
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-# Heads of 64, which wgmma's attention takes.
+# Heads of 64, which wgmma's attention supports.
 CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 33, "n_embd": 64, "n_layer": 1, "n_head": 1,
             "embd_pdrop": 0.1, "attn_pdrop": 0.0, "resid_pdrop": 0.1}"""
 PROGRAMS = {"tools/stowage/stowage": "tools/stowage/stowage", "src/libstowage.so.0": "tests/simt/libstowage.so.0", "tests/gpu/gpu_probe": "tests/simt/simt_gpu_probe",
             "tests/gpu/gpu_kernel_tests": "tests/simt/simt_kernel_tests", "tests/gpu/gpu_trainer_tests": "tests/simt/simt_trainer_tests"}
-# All of their options have a value.
+# Each of the replaced programs' options has a value.
 STAND_IN = """#!/bin/sh
 while case "$1" in --*) true ;; *) false ;; esac; do shift 2; done
 "$@" || exit
@@ -41,7 +41,8 @@ class Rehearsal:
         for name in os.listdir(os.path.join(ROOT, "tools")):
             if name != "gpu-check":
                 os.symlink(os.path.join(ROOT, "tools", name), os.path.join(tree, "tools", name))
-        shutil.copy(os.path.join(ROOT, "tools/gpu-check"), os.path.join(tree, "tools/gpu-check"))   # it looks for its tree from where it lies
+        # it finds its tree by its own location
+        shutil.copy(os.path.join(ROOT, "tools/gpu-check"), os.path.join(tree, "tools/gpu-check"))
         self.put("bin/nvidia-smi", "#!/bin/sh\necho 'Emulated GPU, 9.0'\n")
         self.put("bin/ncu", STAND_IN.format(said="Compute (SM) Throughput 0 %"))
         self.put("bin/compute-sanitizer", STAND_IN.format(said="========= ERROR SUMMARY: 0 errors"))
@@ -57,7 +58,7 @@ class Rehearsal:
         os.chmod(path, stat.S_IRWXU)
 
     def pack(self, **texts):
-        """The bundle, with scripts in the place of some programs. Not compressed, for the time that takes."""
+        """Packs the bundle, with scripts in place of some programs. Not compressed, to save time."""
         with tarfile.open(os.path.join(self.tree, "gpu-packages/programs.tar.xz"), "w") as tar:
             for name, source in PROGRAMS.items():
                 text = texts.get(os.path.basename(name))
@@ -68,12 +69,12 @@ class Rehearsal:
                 tar.add(os.path.realpath(source), name)
 
     def call(self, part, *words):
-        """The exit status, the table's rows by step, and the table."""
+        """Returns the exit status, the table's rows by step, and the table."""
         out = os.path.join(self.tree, "out-" + part)
         shutil.rmtree(out, ignore_errors=True)
         os.mkdir(out)
         environment = {**os.environ, "PATH": os.path.join(self.tree, "bin") + ":" + os.environ["PATH"], "OUT": out}
-        environment.pop("LD_LIBRARY_PATH", None)   # which Meson sets: another library would take the place of the bundle's
+        environment.pop("LD_LIBRARY_PATH", None)   # Meson sets it, and it would replace the bundle's library
         done = subprocess.run(["tools/gpu-check", part, "--tiny", os.path.join(self.tree, "tiny.json"), *words], cwd=self.tree, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         tables = [name for name in os.listdir(out) if name.endswith("-table.txt")]
@@ -91,7 +92,7 @@ class Rehearsal:
         print(f"FAIL  {what}\n{text[-6000:]}\n", flush=True)
 
     def expect(self, what, called, code, rows, *lines):
-        """Of the rows those that are named; lines that the table must have."""
+        """Checks the named rows, and lines that the table must contain."""
         got_code, got, table, text = called
         wrong = [f"exit status {got_code}"] if got_code != code else []
         wrong += [f"{name}: {got.get(name)}, not {result}" for name, result in rows.items() if got.get(name) not in (result if isinstance(result, tuple) else (result,))]

@@ -1,4 +1,4 @@
-"""What check.py and bench.py have in common: runs of the command, and a table with a line for each result."""
+"""Shared by check.py and bench.py: runs of the command, and a table with a line for each result."""
 import array
 import json
 import os
@@ -13,12 +13,14 @@ import threading
 import time
 
 
-SECONDS = 570   # of a script, so that it ends by itself within ten minutes; `--seconds N` sets it
+# time limit of a script, so that it ends by itself within ten minutes; `--seconds N` changes it
+SECONDS = 570
 BEGIN = time.monotonic()
 
 
 def options(words, *names):
-    """Takes `--name value` for these names off the front of `words`; the values by name. `--seconds` is the script's own limit."""
+    """Removes `--name value` pairs with these names from the front of `words` and returns the values by
+    name. `--seconds` sets the script's own limit."""
     global SECONDS
     found = {}
     while words and words[0].removeprefix("--") in (*names, "seconds") and words[0].startswith("--"):
@@ -36,7 +38,7 @@ def left():
 
 
 def clipped(text, most=200_000):
-    """A test that fails in a loop says so a million times; a file of that is too large to be kept."""
+    """Cuts a long output. A test that fails in a loop can write a million lines."""
     if len(text) <= most:
         return text
     return text[:most // 2] + f"\n… {len(text) - most // 2 * 2} characters are left out …\n" + text[-(most // 2):]
@@ -51,12 +53,12 @@ class Table:
         print(f"{'ok  ' if passed else 'FAIL'}  {name:<44} {text}", flush=True)
 
     def part(self, name, run):
-        """What ends one part ends no other."""
+        """Runs one part. An exception ends only this part."""
         if left() < min(20, SECONDS / 20):
             return self.row(name, False, "left out for want of time: name it alone")
         try:
             run()
-        except Exception as error:   # whatever it is
+        except Exception as error:   # any error
             self.row(name, False, f"{type(error).__name__}: {error}"[-600:])
 
     def end(self):
@@ -64,11 +66,13 @@ class Table:
         return 1 if self.failures else 0
 
 
-running, running_lock, ends = set(), threading.Lock(), False   # what was started; whether nothing more is
+# children that run; whether nothing more may start
+running, running_lock, ends = set(), threading.Lock(), False
 
 
 def started(words, output, environment=None):
-    """In a process group of its own: compute-sanitizer and PyTorch's compiler have processes of their own, which would keep the card."""
+    """Starts a process group, because compute-sanitizer and PyTorch's compiler start processes of their
+    own, which would keep the card busy."""
     with running_lock:
         if ends or left() < 1:
             raise TimeoutError("no time left: name it alone")
@@ -92,16 +96,16 @@ def stop(run):
 
 
 def end_all(*_):
-    """What was started ends too, from whichever thread, and then this program."""
+    """Ends all children, whichever thread started them, and then this program."""
     global ends
-    ends = True   # the lock may be this thread's own
+    ends = True   # the lock may be held by this thread itself
     for run in list(running):
         kill(run)
     sys.exit(143)
 
 
 def call(words, seconds=500, environment=None):
-    """The exit status, what was printed, and how long it took."""
+    """Returns the exit status, the output, and the duration."""
     begin = time.monotonic()
     with tempfile.TemporaryFile() as file:
         run = started(words, file, environment)
@@ -117,7 +121,7 @@ def call(words, seconds=500, environment=None):
 
 
 def speeds_in(path):
-    """Of the whole lines of a run's metrics."""
+    """Reads the complete lines of a run's metrics."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.endswith("\n")]
@@ -127,7 +131,7 @@ def speeds_in(path):
 
 
 def card_bytes_in_use():
-    """Of all processes; None where nvidia-smi does not tell."""
+    """Memory of all processes, or None if nvidia-smi does not report it."""
     try:
         code, text, _ = call(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], 20)
     except OSError:
@@ -137,13 +141,13 @@ def card_bytes_in_use():
 
 
 class Runs:
-    """A folder of runs, which goes away with them."""
+    """A temporary folder of runs, which is removed at the end."""
 
     def __init__(self, build):
         self.stowage = os.path.join(build, "tools/stowage/stowage")
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, end_all)   # the folder goes, too
+        signal.signal(signal.SIGTERM, end_all)   # the folder is removed too
         self.path = tempfile.mkdtemp(prefix="stowage-gpu-")
         with open(self.at("text.txt"), "w", encoding="ascii") as file:
             for i in range(60000):
@@ -157,14 +161,14 @@ class Runs:
         return os.path.join(self.path, name)
 
     def train(self, out, *words, evaluation_batches=2, seconds=150):
-        shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
+        shutil.rmtree(self.at(out), ignore_errors=True)   # so that a failed run leaves no old weights
         code, text, took = call([self.stowage, "train", "--from-scratch", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
         if code != 0:
             print(f"      run {out} ended with {code}: " + text[-600:].strip(), flush=True)
         return code, text, took
 
     def tokens(self, vocabulary):
-        """A file of token ids, each as likely as any other, as the other side's are."""
+        """A file of uniformly distributed token ids, like PyTorch's."""
         path = self.at(f"tokens-{vocabulary}.bin")
         if not os.path.exists(path):
             with open(path, "wb") as file:
@@ -172,9 +176,10 @@ class Runs:
         return path
 
     def speeds(self, out, steps, *words, data=None, patience=100, watch=None):
-        """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none.
-        `watch` is called again and again while it runs. Without `data` it learns from a text, which wants a tokenizer. A device that
-        hangs shall not take the time of all runs behind: for the first step, and for each that follows, it has `patience` seconds."""
+        """The tokens/s of the first `steps` steps of a run, or None and the reason for a failure. The run
+        is stopped then, so it saves nothing. `watch` is called repeatedly while it runs. Without `data` it
+        trains on a text, which needs a tokenizer. `patience` limits the seconds until the first step and
+        between steps, so that a hanging device does not use up the time of all later runs."""
         folder, said = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
@@ -190,7 +195,7 @@ class Runs:
                 if len(found) > before:
                     heard = time.monotonic()
             ended = run.poll()
-            if watch:   # its last steps may be younger than the last look
+            if watch:   # the last steps may be newer than the last call
                 watch()
         finally:
             stop(run)
@@ -214,7 +219,7 @@ class Runs:
             return {"loss_chunks": 0, "offload": []}
 
     def least_budget(self, *words):
-        """The smallest that works, in bytes, as the command says that a smaller one does not."""
+        """The smallest budget that works, in bytes, from the command's message for a smaller one."""
         _, text, _ = call([self.stowage, "plan", *words, "--device", "cuda", "--vram", "1KiB"])
         found = re.search(r"\(([\d,]+) bytes\)", text)
         return int(found[1].replace(",", "")) if found else 0

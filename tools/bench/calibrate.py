@@ -1,11 +1,11 @@
-"""What calibration brings: predicted against measured step times, before and after, of the calibrated plan and of others.
+"""Measures the benefit of calibration: predicted and measured step times, before and after, for the
+calibrated plan and for others.
 
 usage: calibrate.py STOWAGE [MODEL ...]     STOWAGE: the command, built in release; MODEL: nano, smollm-135m
 
-For each model the machine is calibrated once, with the plan that the planner chooses. Then that plan and others of the same
-model (smaller micro-batches, all blocks recomputed, other sequences) are trained for some steps on made-up tokens; the
-measured time is the median of the steps after the first three.
-"""
+For each model the machine is calibrated once, with the plan that the planner chooses. Then that plan and
+others of the same model (smaller micro-batches, full recomputation, other sequence lengths) are trained
+for some steps on synthetic tokens. The measured time is the median of the steps after the first three."""
 import json
 import pathlib
 import random
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-# Steps to train, what is calibrated, and what is planned and trained besides.
+# Steps to train, arguments of the calibration, and further plans to train.
 MODELS = {
     "nano": (40, ["--batch", 12, "--seq", 64],
              [[], ["--micro-batch", 4], ["--micro-batch", 1], ["--recompute", "full"], ["--seq", 256], ["--batch", 48]]),
@@ -42,7 +42,7 @@ def measured(stowage, model, steps, folder):
 
 
 def merged(base, more):
-    """Flags of which later ones replace earlier ones."""
+    """Merges flags. Later ones replace earlier ones."""
     flags = dict(zip(base[::2], base[1::2]))
     flags.update(zip(more[::2], more[1::2]))
     return [word for pair in flags.items() for word in pair]
@@ -61,7 +61,7 @@ def main():
             print(f"{'milliseconds a step':<40}{'before':>10}{'':>9}{'after':>10}{'':>9}{'measured':>10}")
             for more in others:
                 words = ["--model", model, *SHARED, *merged(base, more)]
-                # The calibrated plan is trained; the other one pins its choices as far as flags can.
+                # The calibrated plan is trained. The other plan is pinned as far as flags allow.
                 after = plan(stowage, [*words, "--device", profile], folder / "plan.json")
                 chosen = json.loads((folder / "plan.json").read_text())["micro_batch"]
                 before = plan(stowage, merged(words, ["--micro-batch", chosen]), folder / "before.json")

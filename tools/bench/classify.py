@@ -1,8 +1,10 @@
-"""Owns the comparison of classifiers in training: `stowage train` on texts with labels, and what a user of transformers would run, alternately.
+"""Compares the training of classifiers: `stowage train` on texts with labels, and the equivalent with
+transformers, alternately.
 
-The same GPT-2 over bytes, the same texts, fp32, AdamW, a clip of 1. The peer takes batches of texts padded to their longest, at random and by length
-(as `group_by_length` of its Trainer has it); stowage lays texts end to end in samples. What counts is texts a second, so both see the same text.
-"""
+Both train the same GPT-2 over bytes on the same texts, in fp32 with AdamW and a clip of 1. The peer pads
+each batch to its longest text, with batches at random and grouped by length (`group_by_length` of the
+Trainer). stowage packs texts end to end into samples. The figure is texts per second, so both count the
+same text."""
 import argparse
 import csv
 import json
@@ -47,7 +49,7 @@ def peer(options):
     labels = {name: i for i, name in enumerate(sorted({label for _, label in rows}))}
     draw = random.Random(1)
     draw.shuffle(rows)
-    if options.peer == "length":   # of fifty batches at a time, as transformers does
+    if options.peer == "length":   # in groups of fifty batches, as in transformers
         group = 50 * options.batch
         rows = [row for at in range(0, len(rows), group) for row in sorted(rows[at:at + group], key=lambda row: -len(row[0]))]
         batches = [rows[at:at + options.batch] for at in range(0, len(rows), options.batch)]
@@ -85,7 +87,7 @@ def peer_speed(options, order):
 def stowage_speed(options, folder):
     model, out = folder / "config.json", folder / "out"
     model.write_text(json.dumps(config(options)))
-    # As many tokens a step as the peer's texts have, or so.
+    # About as many tokens per step as the peer's texts have.
     samples = max(1, options.batch * 60 // options.seq)
     subprocess.run([options.stowage, "train", "--model", model, "--from-scratch", "--data", options.data, "--text-field", options.text_field, "--label-field", options.label_field,
                     "--tokenizer", "byte", "--batch", str(samples), "--seq", str(options.seq), "--steps", str(options.steps + 5), "--threads", str(options.threads), "--device", "cpu",

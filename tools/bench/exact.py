@@ -1,12 +1,13 @@
-"""What contract E3 costs: the same global batch in ever smaller micro-batches, which change no bit, only the speed.
+"""Measures the cost of contract E3: the same global batch in ever smaller micro-batches, which changes
+only the speed, not the bits.
 
 usage: exact.py STOWAGE [ROUNDS [MODEL]]     STOWAGE: the command, built in release; MODEL: nano, llama, long
 
-Two models, one of them with short and with long samples, each trained for some steps with micro-batches of the whole batch,
-its half, its quarter, and 1; ROUNDS (5) times, in turn forwards and backwards. A round's figure is the median of the steps
-after the third, the result the median of the rounds' ratios to the whole batch; beside it the ratio of the fastest tenths of the
-steps of all rounds, which a machine's slow phases leave alone. The weights that come out must be the same bytes.
-"""
+Two models, one of them with short and with long samples, are trained for some steps with micro-batches of
+the whole batch, half of it, a quarter, and 1, for ROUNDS (5) rounds, alternately in forward and reverse
+order. A round's figure is the median of the steps after the third. The result is the median of the rounds'
+ratios to the whole batch. The second ratio uses the fastest tenth of the steps of all rounds, which slow
+phases of the machine do not affect. The resulting weights must be the same bytes."""
 import json
 import pathlib
 import statistics
@@ -22,7 +23,7 @@ MODELS = {"nano": ({}, 12, 64, 100), "llama": (LLAMA, 8, 128, 12),
 
 
 def train(stowage, words, out, steps):
-    """Tokens a second: the median, and what the fastest tenth of the steps reaches; and the weights."""
+    """Tokens per second: the median, and that of the fastest tenth of the steps; and the weights."""
     subprocess.run([str(word) for word in [stowage, "train", "--from-scratch", *words, "--steps", steps, "--out", out]], check=True,
                    stdout=subprocess.PIPE)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -1,14 +1,15 @@
-"""What storage of fewer bytes costs in quality: final evaluation losses beside those of the full one, over five seeds.
+"""Measures the quality cost of compact storage: final evaluation losses compared with full storage, over
+five seeds.
 
 usage: formats.py STOWAGE TEXT FORMAT [STEPS [BETA2]]     TEXT: such as tinyshakespeare's input.txt; STEPS: 1000
   FORMAT  states8     8-bit optimizer states
-          gradients   bf16 with gradients of 16 bits
-          least       bf16 with all that is short: 8-bit states, 24-bit masters, gradients of 16 bits; 7.03 bytes a parameter
+          gradients   bf16 with 16-bit gradients
+          least       bf16 with all compact formats: 8-bit states, 24-bit masters, 16-bit gradients; 7.03 bytes a parameter
 
-`nano`, 12 x 64, AdamW at 1e-3, cosine, one uninterrupted run each: nothing brings the short numbers back in between. Both
-formats see the same random weights and the same windows of a seed. The spread is the standard deviation from seed to seed.
-Two runs go on at a time, each on one thread: threads change no bit.
-"""
+`nano`, 12 x 64, AdamW at 1e-3, cosine, one uninterrupted run each: the compact numbers are never converted
+back in between. For a seed, both formats see the same random weights and the same windows. The spread is
+the standard deviation over the seeds. Two runs proceed at a time, each on one thread: threads change no
+bit."""
 import json
 import pathlib
 import statistics
@@ -20,14 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 SEEDS = (1, 2, 3, 4, 5)
 SETTINGS = ["--model", "nano", "--batch", 12, "--seq", 64, "--vram", "1GiB", "--threads", 1, "--lr", "1e-3", "--eval-every", 0,
             "--eval-batches", 100, "--overwrite"]
-# The flags of both, and those of the short one.
+# Flags of both runs, of the full format, and of the compact format.
 FORMATS = {"states8": ([], ["--states", 32], ["--states", 8]),
            "gradients": (["--precision", "bf16", "--states", 32], [], ["--gradients", "bf16"]),
            "least": (["--precision", "bf16"], ["--states", 32], ["--states", 8, "--master", "split8", "--gradients", "bf16"])}
 
 
 def final_loss(stowage, text, out, *words):
-    """Of the last evaluation, and the bytes that parameters, gradients and states take."""
+    """The last evaluation's loss, and the bytes of parameters, gradients and states."""
     words = [stowage, "train", "--data", text, "--out", out, *SETTINGS, *words]
     subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE)
     last = json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])

@@ -1,8 +1,8 @@
-"""Owns the input files of the llm.c comparison: random weights and random tokens in its formats, no download.
+"""Makes the input files of the llm.c comparison: random weights and random tokens in its formats, without
+a download.
 
-Usage: llmc_files.py FOLDER (an llm.c checkout) writes gpt2_124M.bin (checkpoint version 3, fp32) and the token files
-that its CPU trainer opens by fixed names. Needs numpy.
-"""
+Usage: llmc_files.py FOLDER (an llm.c checkout) writes gpt2_124M.bin (checkpoint version 3, fp32) and the
+token files that its CPU trainer opens by fixed names. Needs numpy."""
 import pathlib
 import sys
 

@@ -1,7 +1,7 @@
-"""How far Muon's update is from that of fp64 where its products are of bf16: ways to round it, and torch.optim.Muon's.
+"""Measures how far Muon's update with bf16 products differs from the fp64 update, for several ways to
+round, and for torch.optim.Muon.
 
-usage: PYTHON_WITH_TORCH muon_rounding.py     one line of a table for each kind of matrix
-"""
+usage: PYTHON_WITH_TORCH muon_rounding.py     one line of a table for each kind of matrix"""
 import torch
 
 A, B, C = 3.4445, -4.7750, 2.0315
@@ -13,7 +13,7 @@ def bf16(x):
 
 
 def fp16(x):
-    """Of numbers of at most 1."""
+    """Rounds numbers of at most 1. The scale keeps small ones out of the subnormal range."""
     return (x * 4096).half().float() / 4096
 
 
@@ -26,7 +26,8 @@ def exact(u):
 
 
 def rounded(u, half=bf16, keeps_x=True, a_in_b=False, exact_gram=False):
-    """keeps_x: X stays in fp32 and only operands are rounded; a_in_b: X = (a·I + B)·X; exact_gram: b·A of an A that is not rounded."""
+    """keeps_x: X stays in fp32 and only operands are rounded; a_in_b: X = (a·I + B)·X; exact_gram: b·A
+    with an unrounded A."""
     x = half(u / u.norm()) if not keeps_x else u / u.norm()
     for _ in range(5):
         h = half(x)
@@ -43,7 +44,7 @@ def rounded(u, half=bf16, keeps_x=True, a_in_b=False, exact_gram=False):
 
 
 def of_torch(u):
-    """As torch.optim.Muon iterates."""
+    """The iteration of torch.optim.Muon."""
     x = u.bfloat16()
     x = x / x.norm()
     for _ in range(5):

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Plans for cards of 16 and 24 GB with a batch of 488 x 1024 tokens in bf16: what they need by themselves, and what host
-memory makes of it. Everything is the planner's own model of the card; nothing is measured.
+"""Plans for cards of 16 and 24 GB with a batch of 488 x 1024 tokens in bf16: without host memory and with
+it. All figures come from the planner's model of the card; nothing is measured.
 
-    python3 tools/bench/offload.py STOWAGE [HOST_GIB]
-"""
+    python3 tools/bench/offload.py STOWAGE [HOST_GIB]"""
 import json
 import subprocess
 import sys

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How fast stw_pack solves offset allocation, in this process: CSV files, or rectangles cut at random.
+"""Measures how fast stw_pack solves offset allocation, in this process: CSV files, or random dissections
+of a rectangle.
 
   tools/bench/pack.py --library build/src/libstowage.so                          full rectangles, by size
   tools/bench/pack.py --library build/src/libstowage.so --capacity N FILE.csv…   files, columns id,lower,upper,size
 
-A rectangle of time and memory is cut recursively by straight cuts, at places drawn at random, until there are n pieces:
-packing them again needs every byte of every moment. Every placement is checked here, pair by pair.
-"""
+A rectangle of time and memory is cut recursively by straight cuts at random places until there are n
+pieces. Packing them again needs every byte at every moment. Every placement is checked here, pair by pair."""
 import argparse
 import csv
 import ctypes
@@ -33,7 +33,7 @@ class Result(ctypes.Structure):
 
 
 def pack(library, buffers, capacity, node_limit):
-    """The result and its seconds."""
+    """Returns the result and its seconds."""
     lifetimes = (Lifetime * len(buffers))(*buffers)
     offsets = (ctypes.c_uint64 * len(buffers))()
     options = Options(ctypes.sizeof(Options), 0, capacity, node_limit)
@@ -58,7 +58,7 @@ def check(buffers, offsets, result):
 
 
 def cut(draw, lower, upper, size, count, even):
-    """`even`: both sides of a cut get about as many pieces; else any number."""
+    """`even`: both sides of a cut get about the same number of pieces; otherwise any number."""
     if count == 1 or (upper - lower < count and size < count):
         return [(lower, upper, size)]
     spread = range(max(1, count * 3 // 8), max(1, count * 5 // 8) + 1) if even else range(1, count)

@@ -1,17 +1,21 @@
-"""Owns the PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
+"""The PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
 
-usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--seconds N] [--eager] [--device cpu]    a line of JSON for each configuration: tokens/s
-       peer_gpu.py least CONFIG SEQ [--device cpu]                               a line of JSON: the least memory it trains in
-       peer_gpu.py peaks [--device cpu]           a line of JSON: TFLOP/s of a bf16 product and of fused attention, GB/s of a copy
+usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--seconds N] [--eager] [--device cpu]
+                                              a line of JSON for each configuration: tokens/s
+       peer_gpu.py least CONFIG SEQ [--device cpu]
+                                              a line of JSON: the least memory in which the model trains
+       peer_gpu.py peaks [--device cpu]       a line of JSON: TFLOP/s of a bf16 product and of fused attention,
+                                              GB/s of a copy
 
-fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step.
-`train` begins with what most users run: the default mode of torch.compile, micro-batches of 64 or what fits, the vocabulary padded to a
-multiple of 64, then the vocabulary as it is. While the --seconds last it goes on with what may be faster: micro-batches of 32 and 128,
-cuDNN's attention, the mode max-autotune-no-cudagraphs. Where torch.compile fails it is measured without. A configuration begins
-only where one that took as long as the longest so far would still end in time.
-`least`: one sample a micro-batch, two a step, every block
-recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of PyTorch's allocator at which two steps
-end; the card's context is not in it. `--device cpu` is there to try the script where there is no GPU.
+fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples
+of SEQ tokens per step. `train` begins with the usual settings: the default mode of torch.compile, micro-batches
+of 64 or as many as fit, the vocabulary padded to a multiple of 64, then the vocabulary without padding. If
+--seconds allows, it continues with settings that may be faster: micro-batches of 32 and 128, cuDNN's attention,
+the mode max-autotune-no-cudagraphs. If torch.compile fails, it measures without it. A configuration starts only
+if the time left is at least that of the slowest configuration so far. `least`: one sample per micro-batch, two
+per step, every block recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of
+PyTorch's allocator at which two steps succeed; the card's context is not included. `--device cpu` is for testing
+the script without a GPU.
 """
 import argparse
 import contextlib
@@ -23,7 +27,7 @@ import statistics
 import sys
 import time
 
-if "least" in sys.argv[1:2]:   # before PyTorch is there: what is free in pieces counts as free
+if "least" in sys.argv[1:2]:   # must be set before PyTorch is imported; avoids fragmentation
     os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
@@ -65,7 +69,7 @@ class Rotary(nn.Module):
 
 
 class Block(nn.Module):
-    """Of GPT-2 (`rotary` is None) or of a Llama."""
+    """GPT-2 (`rotary` is None) or Llama."""
 
     def __init__(self, width, inner, heads, kv_heads, epsilon, rotary, qkv_bias):
         super().__init__()
@@ -128,9 +132,10 @@ class Model(nn.Module):
 
 
 class AdamW8(torch.optim.Optimizer):
-    """AdamW whose states are 8 bits an element and a scale for 256 of them, as those of bitsandbytes are, in as many bytes, and
-    fp32 below 4,096 elements: for where that is not installed. Its codes are linear, of √v for the second; it is slow, and
-    works on a million elements at a time, so that it needs no memory beside its states."""
+    """AdamW with 8-bit states: 8 bits per element and a scale for every 256 elements, as in bitsandbytes
+    and with as many bytes, and fp32 below 4,096 elements. For machines without bitsandbytes. The codes are
+    linear; the second state stores √v. It is slow, and processes a million elements at a time, so that it
+    needs no memory in addition to its states."""
     PART, BLOCK, LEAST = 1 << 20, 256, 4096
 
     def __init__(self, parameters, lr, betas, weight_decay):
@@ -188,13 +193,14 @@ def groups_of(parameters):
 
 
 def attention_by(backend):
-    """PyTorch's own choice, or cuDNN's before all others."""
+    """Uses PyTorch's own choice, or cuDNN first."""
     others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
     return contextlib.nullcontext() if backend == "default" else sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
 
 
 def steps_of(options, config, micro_batch, mode):
-    """Seconds of a timed step, the median, with the loss read once a step, as a training loop logs it; and its tokens."""
+    """Median seconds of a timed step, in which the loss is read, as a training loop logs it; and its
+    tokens."""
     torch.manual_seed(1)
     device = options.device
     torch.set_float32_matmul_precision("high")
@@ -237,7 +243,7 @@ def train(options):
     padded, own = math.ceil(config["vocab_size"] / 64) * 64, config["vocab_size"]
 
     def attempt(micro_batch, vocabulary, mode, attention="default"):
-        """Whether it fits; what is found is printed. False, too, where there is no time."""
+        """Returns whether it fits, and prints the result. Also false if there is no time."""
         nonlocal longest, best
         began = time.monotonic()
         if best and options.seconds and began - begin + longest > options.seconds:
@@ -265,16 +271,17 @@ def train(options):
                 torch.cuda.reset_peak_memory_stats()
 
     def tried(*configuration):
-        """What fails beside its memory is told, and no reason to end."""
+        """Reports errors other than out-of-memory and continues."""
         try:
             return attempt(*configuration)
-        except Exception as error:   # whatever a compiler or a missing kernel raises
+        except Exception as error:   # any error of a compiler or a missing kernel
             print(f"peer_gpu.py: {configuration}: {type(error).__name__}: {str(error)[-500:]}", file=sys.stderr, flush=True)
             return False
 
     mode, micro_batch = "eager" if options.eager else "default", min(options.batch, 64)
     while micro_batch >= 1 and not tried(micro_batch, padded, mode) and best is None:
-        if mode != "eager" and tried(micro_batch, padded, "eager"):   # it fits: the compiler is what fails
+        # the memory suffices, so the compiler failed
+        if mode != "eager" and tried(micro_batch, padded, "eager"):
             mode = "eager"
             break
         micro_batch //= 2
@@ -292,7 +299,7 @@ def train(options):
 
 
 def small_optimizer(parameters):
-    """Its name beside it."""
+    """Returns the 8-bit optimizer and its name."""
     settings = {"lr": 3e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
     try:
         from bitsandbytes.optim import AdamW8bit
@@ -302,7 +309,7 @@ def small_optimizer(parameters):
 
 
 def train_small(config, seq, device):
-    """Two steps in as little memory as PyTorch's usual means get to; what the optimizer is called."""
+    """Two steps in as little memory as PyTorch's usual means allow. Returns the optimizer's name."""
     torch.manual_seed(1)
     with torch.device(device):
         model = Model(config, seq, recompute=True).train()
@@ -341,7 +348,7 @@ def least(options):
     name = fits(total)
     if name is None:
         raise SystemExit("peer_gpu.py: it does not fit the card")
-    low, high = 0, torch.cuda.max_memory_reserved()   # `low` does not do, `high` does
+    low, high = 0, torch.cuda.max_memory_reserved()   # `low` is too little, `high` suffices
     while high - low > max(high // 100, 1 << 21):
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
@@ -355,7 +362,7 @@ def peaks(options):
     found = {"product_tflops": round(2 * n ** 3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
     size = 1 << (20 if small else 31)
     source, target = torch.empty(size, dtype=torch.uint8, device=device), torch.empty(size, dtype=torch.uint8, device=device)
-    print(json.dumps(found), flush=True)   # after each stage: one that comes too late takes none with it
+    print(json.dumps(found), flush=True)   # printed after each stage, so that a later timeout loses nothing
     found["copy_gbytes_per_second"] = round(2 * size / seconds_of(lambda: target.copy_(source), device) * 1e-9, 1)
     print(json.dumps(found), flush=True)
     del a, b, source, target
@@ -371,7 +378,7 @@ def peaks(options):
                     forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
                     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
                     backward = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), device)
-            except (RuntimeError, TypeError) as error:   # PyTorch before 2.6 knows no priorities
+            except (RuntimeError, TypeError) as error:   # PyTorch before 2.6 has no priorities
                 print(f"peer_gpu.py: {backend}: {error}", file=sys.stderr)
                 continue
             best = [max(best[0], flops / forward * 1e-12), max(best[1], 2.5 * flops / backward * 1e-12)]

@@ -1,8 +1,9 @@
-"""Owns transformers' side of the comparison of text classifiers: what its user would run to fine-tune an encoder on a CPU.
+"""The transformers side of the comparison of text classifiers: what a user would run to fine-tune an
+encoder on a CPU.
 
-One line of JSON: texts/s of training (the first steps left out) and the accuracy on texts held back, of each seed and over all seeds. A batch is
-padded to its longest text. Texts are shuffled, sorted by length in pools of fifty batches, and the batches are shuffled again.
-"""
+Prints one line of JSON: texts/s of training (without the first steps) and the accuracy on held-out texts,
+for each seed and over all seeds. A batch is padded to its longest text. Texts are shuffled, sorted by
+length in pools of fifty batches, and the batches are shuffled again."""
 import argparse
 import csv
 import json
@@ -70,7 +71,7 @@ def rows_of(file):
 
 
 def examples_of(rows, tokenizer, labels):
-    """Pairs of the tokens of a text and its label's number."""
+    """Pairs of a text's tokens and its label's number."""
     tokens = tokenizer([text for text, _ in rows], padding=False, truncation=True, max_length=OPTIONS.seq)["input_ids"]
     return [(text, labels[label]) for text, (_, label) in zip(tokens, rows)]
 

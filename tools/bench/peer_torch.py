@@ -1,8 +1,9 @@
-"""Owns the PyTorch side of the training comparison: what a PyTorch user would run for the same model on this CPU.
+"""The PyTorch side of the training comparison: what a PyTorch user would run for the same model on this
+CPU.
 
-One line of JSON: tokens/s of the median step, of the fastest way that the options allow. `--mode best` tries eager with
-both AdamW kernels, then torch.compile with the better one, and says every figure under "candidates".
-"""
+Prints one line of JSON: tokens/s of the median step, for the fastest way that the options allow. `--mode
+best` tries eager with both AdamW kernels, then torch.compile with the better one, and lists every figure
+under "candidates"."""
 import argparse
 import json
 import os
@@ -109,7 +110,8 @@ class TransformersGpt2(nn.Module):
 
 
 class TransformersLlama(nn.Module):
-    """With all matrices of blocks in 4 bits where that is asked for: saved, and read again by bitsandbytes, nested scales as is usual."""
+    """If requested, all matrices of the blocks are in 4 bits: saved and read again by bitsandbytes, with
+    nested scales as usual."""
 
     def __init__(self, layers, heads, width, vocabulary, positions, kv_heads, intermediate):
         super().__init__()
@@ -133,7 +135,7 @@ class TransformersLlama(nn.Module):
 
 
 class TransformersModel(nn.Module):
-    """Any language model that transformers knows, by its config.json."""
+    """Any language model that transformers supports, from its config.json."""
 
     def __init__(self, folder):
         super().__init__()
@@ -158,7 +160,8 @@ def model_of(shape):
 
 
 def seconds_of_steps(mode, adamw, steps):
-    """Seconds of each timed step: forward, backward, clip, update, and the loss read, as a training loop logs it."""
+    """Seconds of each timed step: forward, backward, clip, update, and reading the loss, as a training
+    loop logs it."""
     torch.manual_seed(1)
     shape = MODELS[OPTIONS.model]
     model = model_of(shape).train()
@@ -188,7 +191,7 @@ def seconds_of_steps(mode, adamw, steps):
 
 
 def measure(mode, adamw, steps):
-    """A candidate with its figure, or with the reason why there is none."""
+    """A candidate with its figure, or with the reason for its failure."""
     candidate = {"mode": mode, "adamw": adamw}
     try:
         seconds = statistics.median(seconds_of_steps(mode, adamw, steps))

@@ -1,8 +1,9 @@
-"""How long a plan takes: against the number of blocks, and of micro-batches that are tried.
+"""Measures planning time against the number of blocks and the number of micro-batch sizes tried.
 
 usage: plan.py STOWAGE [ROUNDS]     STOWAGE: the command, built in release
-Times whole processes, the best of ROUNDS (5); states 32, so that one space of plans is searched.
-"""
+
+Times whole processes and takes the best of ROUNDS (5). Optimizer states are fixed at 32 bits, so that only
+one search runs."""
 import json
 import pathlib
 import subprocess
@@ -36,7 +37,8 @@ def main():
                      "--json"]
             frontier = json.loads(subprocess.run([str(w) for w in [*words, "--vram", "1000TiB", "--frontier"]], check=True,
                                                  capture_output=True, text=True).stdout)["frontier"]
-            # A budget at which much is recomputed: a third of the way from the smallest to that of the first knee.
+            # A budget that needs much recomputation: a third of the way from the smallest to that of the
+            # first knee.
             knee = next((p for p in frontier if p["knee"]), frontier[-1])["peak_bytes"]
             budget = frontier[0]["peak_bytes"] + (knee - frontier[0]["peak_bytes"]) // 3
             seconds, plan = measure([*words, "--vram", budget], rounds)

@@ -1,8 +1,9 @@
-"""Owns the comparison of preferences in training: `stowage train` on pairs of answers, and TRL's DPOTrainer, alternately.
+"""Compares preference training: `stowage train` on pairs of answers, and TRL's DPOTrainer, alternately.
 
-The same GPT-2 over bytes, the same pairs, fp32, DPO with beta 0.1, AdamW, a clip of 1. Both compute the reference's log-probabilities once, before the
-first step, which is not timed. The peer pads the answers of a batch to the longest; stowage lays them end to end in samples. What counts is pairs a second.
-"""
+Both train the same GPT-2 over bytes on the same pairs, in fp32, by DPO with beta 0.1, AdamW and a clip of
+1. Both compute the reference's log-probabilities once before the first step, which is not timed. The peer
+pads the answers of a batch to the longest; stowage packs them end to end into samples. The figure is pairs
+per second."""
 import argparse
 import json
 import pathlib
@@ -38,7 +39,7 @@ def config(options):
 
 
 def made_up_pairs(count=200):
-    """Answers of 20 to 400 bytes to prompts of 20 to 200."""
+    """Answers of 20 to 400 bytes to prompts of 20 to 200 bytes."""
     text = "".join(c for c in (ROOT / "README.md").read_text(encoding="utf-8") if " " <= c <= "~")
     draw = random.Random(4)
     def piece(least, most):
@@ -92,7 +93,8 @@ def stowage_speed(options, pairs, folder):
     model.write_text(json.dumps(config(options)))
     rows = [json.loads(line) for line in pathlib.Path(pairs).read_text(encoding="utf-8").splitlines()]
     mean = statistics.mean(2 * len(row["prompt"]) + len(row["chosen"]) + len(row["rejected"]) + 2 for row in rows)
-    samples = max(1, round(options.batch * mean / options.seq))   # as many pairs a step as the peer has, or so
+    # about as many pairs per step as the peer has
+    samples = max(1, round(options.batch * mean / options.seq))
     subprocess.run([options.stowage, "train", "--model", model, "--from-scratch", "--data", pairs, "--tokenizer", "byte", "--document-end", "0", "--batch", str(samples), "--seq", str(options.seq),
                     "--steps", str(options.steps + 5), "--threads", str(options.threads), "--device", "cpu", "--precision", "fp32", "--eval-batches", "0", "--overwrite", "--out", out],
                    check=True, capture_output=True)

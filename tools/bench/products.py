@@ -1,10 +1,11 @@
-"""What exact products cost: the matrix products of training against the fastest ones without the contract.
+"""Measures the cost of exact products: the matrix products of training, compared with the fastest ones
+without the contract.
 
 usage: products.py STOWAGE PYTHON [THREADS [ROUNDS]]     PYTHON: an interpreter with torch and numpy
 
-stowage trains one Llama block in fp32 and tells what each product took (`train --profile`); the peers multiply matrices of the
-same sizes by torch (MKL) and by numpy (OpenBLAS), which may sum up in any order. ROUNDS (5) times in turn; the best of each.
-"""
+stowage trains one Llama block in fp32 and reports the time of each product (`train --profile`). The peers
+multiply matrices of the same sizes with torch (MKL) and with numpy (OpenBLAS), which may sum in any order.
+ROUNDS (5) rounds, alternately; the best of each counts."""
 import json
 import pathlib
 import subprocess
@@ -46,7 +47,7 @@ print(json.dumps(out))
 
 
 def ours(stowage, folder, threads):
-    """The least seconds of each product, by op and by its operations."""
+    """The least seconds of each product, by op and number of operations."""
     trace = folder / "trace.json"
     subprocess.run([stowage, "train", "--model", folder / "model.json", "--from-scratch", "--data", folder / "text", "--tokenizer", "byte",
                     "--batch", str(BATCH), "--micro-batch", str(BATCH), "--seq", str(SEQUENCE), "--steps", "6", "--eval-batches", "0",

@@ -1,12 +1,12 @@
-"""What the cost model costs: the measured step time of the chosen plan against the best of all plans that fit.
+"""Measures the regret of the cost model: the step time of the chosen plan, compared with the best of all
+plans that fit.
 
-usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]     STOWAGE: the command, built in release; MODEL: one of them
+usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]     STOWAGE: the command, built in release; MODEL: one of the two
 
-For two models, every plan of the frontier is trained for STEPS (30) steps, ROUNDS (3) times, the rounds interleaved. A plan's
-time is the best of the rounds' medians, and beside it its fastest step: where other programs share the machine, which only
-ever adds time, the fastest of many steps says more. For each plan's own budget the regret is its time over that of the
-fastest plan whose peak fits the same budget.
-"""
+For two models, every plan of the frontier is trained for STEPS (30) steps in ROUNDS (3) interleaved
+rounds. A plan's time is the best of the rounds' medians. Its fastest step is given too: on a shared
+machine, where other programs only add time, the fastest of many steps is more reliable. For each plan's
+own budget, the regret is its time over that of the fastest plan whose peak fits the same budget."""
 import json
 import pathlib
 import statistics
@@ -57,7 +57,8 @@ def main():
             for _ in range(rounds):
                 for index in range(len(points)):
                     times[index].append(step_seconds(stowage, model, folder / f"{index}.json", folder / "text", folder / "out", steps))
-            figures = [[min(time[which] for time in each) for each in times] for which in range(2)]   # medians, fastest steps
+            # medians, fastest steps
+            figures = [[min(time[which] for time in each) for each in times] for which in range(2)]
             print(f"{name}: budget MiB, micro-batch, predicted ms; median ms, regret; fastest ms, regret")
             for index, point in enumerate(points):
                 line = f"  {point['peak_bytes'] / 2**20:8.1f} {point['micro_batch']:4} {1000 * point['step_seconds']:8.2f} "

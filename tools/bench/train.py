@@ -1,8 +1,7 @@
-"""Owns the training comparison: the stowage command and the PyTorch peer, alternately, in one run on one machine.
+"""Compares training: the stowage command and the PyTorch peer, alternately, in one run on one machine.
 
-Only the ratio of neighbours counts: the machine's speed may drift between rounds, and both sides see the same drift.
-Standard library only; --torch-python names an interpreter that has torch.
-"""
+Only the ratio of neighbouring runs counts: the machine's speed may drift between rounds, and both sides
+see the same drift. Standard library only; --torch-python names an interpreter with torch."""
 import argparse
 import json
 import pathlib
@@ -69,7 +68,7 @@ def write_text(path, size):
 
 
 def step_records(path):
-    """The lines that describe a step; a line cut short by a crash is left out."""
+    """The lines that describe a step. A line truncated by a crash is left out."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:
@@ -90,7 +89,7 @@ def train(options, model, steps, data, out, more=()):
 
 
 def stowage_speed(options, data, out):
-    if options.lora:   # adapters are for weights in a folder
+    if options.lora:   # adapters need a folder with weights
         base = out.parent / "base"
         if not base.exists():
             train(options, options.config or options.model, 1, data, base, ["--from-scratch"])
@@ -122,7 +121,8 @@ def torch_result(options, extra):
 
 
 def fastest_torch(options):
-    """Arguments of the peer's fastest way here: found once, uncounted, over both implementations and all modes."""
+    """The peer's fastest arguments on this machine, found once and not counted, over both implementations
+    and all modes."""
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []

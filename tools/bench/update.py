@@ -1,11 +1,11 @@
-"""How close the optimizers' updates come to the bandwidth of the memory.
+"""Measures how close the optimizers' updates come to the memory bandwidth.
 
 usage: update.py STOWAGE [MODEL]     STOWAGE: the command, built in release; MODEL: gpt2
 
-`stowage calibrate` times every op of a step; the ops that update parameters are taken from what it writes. The bytes are the
-least that an update can move: parameters, states and masters read and written, gradients read. The ratio is to copies by
-memcpy on as many threads, before and after each row, which read and write as many bytes as they are said to move.
-"""
+`stowage calibrate` times every op of a step; this reads the ops that update parameters from its output.
+The bytes are the least that an update can move: parameters, states and masters read and written, gradients
+read. The ratio compares with memcpy on as many threads, before and after each row, where reads and writes
+both count."""
 import ctypes
 import json
 import os
@@ -23,7 +23,7 @@ CASES = (("adamw", 32), ("adamw", 8), ("lion", 32), ("lion", 8), ("sgd", 32), ("
 
 class Copy:
     """A copy that is larger than every cache, on all threads at once."""
-    SIZE = 256 << 20  # bytes a thread
+    SIZE = 256 << 20  # bytes per thread
 
     def __init__(self):
         self.memcpy = ctypes.CDLL(None).memcpy
@@ -49,8 +49,8 @@ def run(*words, seconds):
 
 
 def time_of_update(stowage, profile, *words, seconds=None):
-    """Parameters, the least bytes that their update moves, and the seconds it takes. Words are of `stowage plan` and `calibrate`;
-    `profile`: a file that is written."""
+    """Parameters, the least bytes that their update moves, and the seconds it takes. `words`: flags of
+    `stowage plan` and `calibrate`; `profile`: path of the output file."""
     plan = json.loads(run(stowage, "plan", *words, "--json", seconds=seconds))
     size = plan["bytes"]
     run(stowage, "calibrate", *words, "--out", profile, seconds=seconds)

@@ -26,8 +26,9 @@ internal sealed partial class Cases
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token));
                 Throws<OperationCanceledException>(() => world.Trainer.Step(World.Batch(), 1e-3, stop.Token));
             }
-            world.Steps(1);   // no cancel is left behind
-            foreach (long last in new[] { 1L << 40, world.Trainer.Progress.Batches + 1 })   // in the middle of a run, and after its last step
+            world.Steps(1);   // no cancel stays pending
+            // in the middle of a run, and after its last step
+            foreach (long last in new[] { 1L << 40, world.Trainer.Progress.Batches + 1 })
                 using (var stop = new CancellationTokenSource())
                 {
                     var options = new RunOptions { Until = last, ProgressEvery = 3, Progress = now => { stop.Cancel(); return true; } };
@@ -42,14 +43,15 @@ internal sealed partial class Cases
                 }
             using (var stop = new CancellationTokenSource())
             {
-                // What a callback does with the trainer is stopped with it.
+                // The token also cancels a call that a callback makes on the trainer.
                 var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); return world.Trainer.Evaluate(data, 2) > 0; } };
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
                 world.Steps(1);
             }
             using (var stop = new CancellationTokenSource())
             {
-                // The run is, too, where that took the cancel, and nobody told.
+                // The run ends as cancelled even if a nested call consumed the cancel and the callback did
+                // not report it.
                 var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); Throws(Status.Cancelled, () => world.Trainer.Evaluate(data, 2)); return true; } };
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, new RunOptions { Until = 0 }, stop.Token));
@@ -60,7 +62,7 @@ internal sealed partial class Cases
             using (var stop = new CancellationTokenSource())
             {
                 world.Trainer.Evaluate(data, 1, stop.Token);
-                stop.Cancel();   // of a call that is over
+                stop.Cancel();   // the token of a call that has ended
                 world.Steps(1);
             }
         }
@@ -105,7 +107,7 @@ internal sealed partial class Cases
                     Throws(Status.Cancelled, () => made.Picture(Picture.Html, watch));
                     Equal(made.Picture(Picture.Html, watch), made.Picture(Picture.Html));
                 }
-                watch.Dispose();   // at the end of its trainer
+                watch.Dispose();   // after its trainer ended
                 world.Steps(1);
                 Throws<ObjectDisposedException>(() => new Plan(world.Model, plan));
             }
@@ -123,7 +125,7 @@ internal sealed partial class Cases
         True(weights(0) != weights(1337));
     }
 
-    /// <summary>Whenever it comes, a token stops the call that it was given to, and no other.</summary>
+    // A token stops the call that it was given to, whenever it is cancelled, and no other call.
     public void TokensStopOneCallAlone()
     {
         using (var world = new World())
@@ -168,7 +170,7 @@ internal sealed partial class Cases
             Equal(world.Trainer.Run(data, new RunOptions { Until = 1L << 40 }), false);
             other.Wait();
             world.Trainer.Cancel();
-            Throws(Status.Cancelled, () => world.Steps(1));   // no cancel of the host's own is lost
+            Throws(Status.Cancelled, () => world.Steps(1));   // a cancel by the host itself is not lost
             world.Steps(1);
         }
     }
@@ -181,7 +183,7 @@ internal sealed partial class Cases
             var options = new RunOptions { Until = 1L << 40 };
             options.Progress = now =>
             {
-                // Another thread is refused, where it would ruin the run; a trainer of its own is its own.
+                // Calls from another thread are refused during a run. A trainer of that thread's own works.
                 Task.Run(() =>
                 {
                     Throws(Status.BadState, () => world.Trainer.Step(World.Batch(), 1e-3));
@@ -193,7 +195,7 @@ internal sealed partial class Cases
             };
             Equal(world.Trainer.Run(data, options), false);
             Equal(beside.Trainer.Progress.Batches, 6);
-            Task.Run(() => world.Steps(1)).Wait();   // a trainer may go to another thread
+            Task.Run(() => world.Steps(1)).Wait();   // a trainer can move to another thread
         }
         ulong[] trained = Enumerable.Range(0, 3).AsParallel().WithDegreeOfParallelism(3).Select(i =>
         {

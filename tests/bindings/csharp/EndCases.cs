@@ -18,7 +18,7 @@ internal sealed partial class Cases
         device.Dispose();
         model.Dispose();
         plan.Dispose();
-        model.Dispose();   // once more is nothing
+        model.Dispose();   // a second Dispose does nothing
         trainer.Step(World.Batch(), 1e-3);
         Equal(Throws<ObjectDisposedException>(() => { DeviceInfo none = device.Info; }).ObjectName, "Device");
         Throws<ObjectDisposedException>(() => { ModelInfo none = model.Info; });
@@ -27,7 +27,7 @@ internal sealed partial class Cases
         Throws<ObjectDisposedException>(() => new Plan(model, World.Small()));
         Throws<ObjectDisposedException>(() => new Trainer(device, model, plan));
         True(memory.Held > 0);
-        // In the middle of a run, by its own callback, it goes on to the end of that.
+        // Disposed by a callback in the middle of a run, the trainer stays open until the run ends.
         Equal(trainer.Run(data, new RunOptions { Until = 1L << 40, Progress = now =>
         {
             trainer.Dispose();
@@ -42,7 +42,8 @@ internal sealed partial class Cases
         Throws<ObjectDisposedException>(() => { Progress none = trainer.Progress; });
         Throws<ObjectDisposedException>(() => { DatasetInfo none = data.Info; });
         var other = new World();
-        Task run = Task.Run(() => Throws<OperationCanceledException>(() =>   // by another thread, while the token is still heard
+        // on another thread, while the token is still registered
+        Task run = Task.Run(() => Throws<OperationCanceledException>(() =>
         {
             using (var stop = new CancellationTokenSource())
             using (Dataset again = Data())
@@ -52,7 +53,8 @@ internal sealed partial class Cases
         Throws<ObjectDisposedException>(() => other.Steps(1));
     }
 
-    /// <summary>In a frame of its own, whose locals nobody keeps; what refers to itself by its own callbacks, too.</summary>
+    // Has a stack frame of its own, so that no local keeps the objects alive. The callbacks refer to the
+    // objects that own them.
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static void Forget(CountedMemory memory)
     {
@@ -71,7 +73,8 @@ internal sealed partial class Cases
     public void WhatIsForgottenEnds()
     {
         var memory = new CountedMemory();
-        Task.Factory.StartNew(() => Forget(memory), TaskCreationOptions.LongRunning).Wait();   // a thread whose stack is gone, too: mono takes what it finds there for references
+        // on a thread whose stack is gone, because mono treats any word on a stack as a possible reference
+        Task.Factory.StartNew(() => Forget(memory), TaskCreationOptions.LongRunning).Wait();
         for (int i = 0; i < 500 && memory.Held > 0; ++i)
         {
             GC.Collect();
@@ -81,7 +84,7 @@ internal sealed partial class Cases
         Equal(memory.Held, 0);
     }
 
-    /// <summary>In the middle of every step: what lies about is moved, and others take its place.</summary>
+    // In the middle of every step, moves objects on the heap and allocates others in their place.
     private sealed class Moves : IExecutor
     {
         public static int[] Taken;
@@ -98,7 +101,8 @@ internal sealed partial class Cases
 
     public void BatchesStayWhereTheyAre()
     {
-        PlanOptions plan = World.Small(o => o.MicroBatch = 1);   // later samples are read when the first ones have been computed
+        // later samples are read after the first ones are computed
+        PlanOptions plan = World.Small(o => o.MicroBatch = 1);
         using (World quiet = new World(plan), moved = new World(plan, null, null, new DeviceOptions { Executor = new Moves() }))
         {
             quiet.Steps(5);

@@ -33,7 +33,8 @@ internal sealed partial class Cases
             Throws(Status.IOError, () => other.Trainer.Save(Path.Combine(folder, "none", "checkpoint.stw")));
             Equal(whole.Weights(), other.Weights());
         }
-        using (World whole = new World(), half = new World(), rest = new World())   // of a run over a dataset
+        // for a run over a dataset
+        using (World whole = new World(), half = new World(), rest = new World())
         using (Dataset data = Data())
         {
             True(whole.Trainer.Run(data, new RunOptions { Until = 6 }));

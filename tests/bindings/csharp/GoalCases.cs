@@ -40,11 +40,12 @@ internal sealed partial class Cases
             int[][] texts = { new[] { 1, 2, 3 }, new[] { 4 } };
             AllEqual(world.Trainer.Classify(texts).SelectMany(row => row), texts.SelectMany(text => world.Trainer.Logits(text)));
             Equal(world.Trainer.Classify(new int[0][]).Length, 0);
-            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, texts));   // it has no types of tokens
+            // the model has no token types
+            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, texts));
             Throws(Status.UnsupportedShape, () => world.Trainer.Classify(new[] { new int[0] }));
             using (var language = new World())
                 Throws(Status.Unsupported, () => language.Trainer.Classify(texts));
-            using (var stop = new CancellationTokenSource())   // a cancel is taken back from a classifier, too
+            using (var stop = new CancellationTokenSource())   // a cancelled call leaves a classifier usable
             using (Dataset data = LabelledData())
             {
                 True(world.Trainer.Run(data, new RunOptions { Until = world.Trainer.Progress.Batches + 1, Progress = now => { stop.Cancel(); return true; } }, stop.Token));
@@ -93,7 +94,7 @@ internal sealed partial class Cases
             True(!world.Trainer.LogProbabilities(typed).Cast<float>().SequenceEqual(world.Trainer.LogProbabilities(plain).Cast<float>()));
             Equal(world.Trainer.Step(typed, 1e-3).Targets, 4);
             Throws(Status.Unsupported, () => language.Trainer.Step(new Batch { Tokens = tokens, Labels = tokens, TokenTypes = types }, 1e-3));
-            using (var stop = new CancellationTokenSource())   // a cancel is taken back from an encoder, too
+            using (var stop = new CancellationTokenSource())   // a cancelled call leaves an encoder usable
             using (Dataset data = LabelledData(Marks.Second))
             {
                 True(world.Trainer.Run(data, new RunOptions { Until = world.Trainer.Progress.Batches + 1, Progress = now => { stop.Cancel(); return true; } }, stop.Token));
@@ -117,7 +118,7 @@ internal sealed partial class Cases
             }
     }
 
-    /// <summary>80 documents of 8 tokens with three labels, whose second halves are marked.</summary>
+    // 80 documents of 8 tokens with three labels. With `halves`, the second half of each document is marked.
     private Dataset LabelledData(Marks halves = Marks.None)
     {
         string path = TokensOfDocuments(), marks = Path.Combine(folder, "marks"), labels = Path.Combine(folder, "labels");
@@ -150,7 +151,8 @@ internal sealed partial class Cases
             True(!after.SequenceEqual(before));
             world.Trainer.ExportModel(tuned);
         }
-        using (var again = new World(plan, null, new ModelOptions { Source = tuned }))   // its adapter_config.json names the model
+        // the adapter's adapter_config.json names the base model
+        using (var again = new World(plan, null, new ModelOptions { Source = tuned }))
         {
             AllEqual(again.Trainer.Logits(text), after);
             again.Model.Export(merged);
@@ -165,7 +167,7 @@ internal sealed partial class Cases
         Func<Preference, PlanOptions> preferring = preference => World.Small(o => o.Preference = preference);
         using (var world = new World(preferring(Preference.Dpo), new TrainerOptions { Beta = 0.5f }))
         {
-            int[] tokens = World.Tokens();   // documents of 8, of which the last six have targets
+            int[] tokens = World.Tokens();   // documents of 8 tokens; the last six of each have targets
             var pairs = new Batch
             {
                 Tokens = Rows.Of(tokens, World.Length),
@@ -175,7 +177,7 @@ internal sealed partial class Cases
             float[,] reference = world.Trainer.LogProbabilities(pairs);
             for (int i = 0; i < tokens.Length; ++i)
                 Equal(reference[i / World.Length, i % World.Length] < 0, i % 8 != 0 && i % 8 != 7);
-            Throws(Status.BadArgument, () => world.Trainer.Step(pairs, 1e-2));   // a reference is missing
+            Throws(Status.BadArgument, () => world.Trainer.Step(pairs, 1e-2));   // the reference is missing
             pairs.Reference = reference;
             Throws(Status.Unsupported, () => world.Trainer.LogProbabilities(pairs));
             Throws(Status.BadArgument, () => world.Trainer.LogProbabilities(new Batch()));
@@ -187,7 +189,8 @@ internal sealed partial class Cases
             True(last.Loss < 0.6);
             Equal($"{last.Accuracy} {world.Trainer.Progress.Accuracy}", "1 1");
             using (var plan = new Plan(world.Model, preferring(Preference.Dpo)))
-                Throws(Status.BadArgument, () => new Trainer(world.Device, world.Model, plan, new TrainerOptions { Margin = 0 }));   // is SimPO's
+                // the margin belongs to SimPO
+                Throws(Status.BadArgument, () => new Trainer(world.Device, world.Model, plan, new TrainerOptions { Margin = 0 }));
         }
         new World(preferring(Preference.Simpo), new TrainerOptions { Margin = 0, AnswerShare = 1 }).Dispose();
     }
@@ -196,7 +199,8 @@ internal sealed partial class Cases
     {
         string tokens = TokensOfDocuments(), marks = Path.Combine(folder, "pairs"), reference = Path.Combine(folder, "reference"), later = Path.Combine(folder, "later");
         var mark = new[] { Marks.Begin, Marks.None, Marks.None, Marks.None, Marks.None, Marks.Target, Marks.Target, Marks.Target };
-        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)mark[i % 8]).ToArray());   // documents, chosen and rejected ones in turn
+        // documents, alternately chosen and rejected
+        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)mark[i % 8]).ToArray());
         var options = new DatasetOptions { Vocabulary = 64, Sequence = World.Length, Marks = marks, Pairs = true };
         using (var world = new World(World.Small(o => o.Preference = Preference.Dpo)))
         using (var bare = new Dataset(tokens, options))
@@ -213,7 +217,7 @@ internal sealed partial class Cases
                 True(data.Info.TrainingSamples > 0 && data.Info.EvaluationSamples > 0);
                 True(Math.Abs(world.Trainer.Evaluate(data, 100) - Math.Log(2)) < 1e-5);
                 True(world.Trainer.Run(data, new RunOptions { Until = 1, Progress = now => { world.Trainer.WriteReference(data, later); return true; } }));
-                True(!File.ReadAllBytes(later).SequenceEqual(written));   // of the model after a step
+                True(!File.ReadAllBytes(later).SequenceEqual(written));   // after a further step of the model
             }
             bare.Dispose();
             Throws<ObjectDisposedException>(() => world.Trainer.WriteReference(bare, reference));

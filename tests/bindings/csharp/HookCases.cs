@@ -8,7 +8,7 @@ internal sealed partial class Cases
     {
         int count = 0;
         Gradients kept = null;
-        // Twice the sum over twice the targets is the same step.
+        // Twice the gradient over twice the targets gives the same step.
         Action<Gradients> hook = gradients =>
         {
             kept = gradients;
@@ -46,7 +46,7 @@ internal sealed partial class Cases
             thrown = new IOException("the network is gone");
             Equal(Throws<IOException>(() => world.Steps(1)), thrown);
             Equal(Throws<IOException>(() => world.Trainer.Run(data, new RunOptions { Until = 3 })), thrown);
-            thrown = new OperationCanceledException("of the hook");   // is no cancel of ours
+            thrown = new OperationCanceledException("of the hook");   // not a cancel by the binding
             Equal(Throws<OperationCanceledException>(() => world.Steps(1)), thrown);
             Equal(before, world.Weights());
             thrown = null;

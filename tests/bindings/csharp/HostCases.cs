@@ -52,7 +52,7 @@ internal sealed partial class Cases
         }
     }
 
-    /// <summary>Odd tasks on another thread, the last ones first.</summary>
+    // Runs the tasks in reverse order, the odd ones on another thread.
     private sealed class Backwards : IExecutor
     {
         public int Calls;
@@ -87,7 +87,7 @@ internal sealed partial class Cases
             own.Steps(3);
             Equal(hosted.Weights(), own.Weights());
             True(executor.Calls > 0);
-            foreach (int i in new[] { 0, 1 })   // steps that are skipped are told
+            foreach (int i in new[] { 0, 1 })   // skipped steps are reported
                 hosted.Trainer.Step(new Batch { Tokens = new int[4, 16], Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
             LogMessage first = hosted.Device.NextLog(0), last = first;
             for (LogMessage next = first; next != null; next = hosted.Device.NextLog(next.Number))

@@ -57,7 +57,8 @@ internal sealed partial class Cases
                 True(points[i - 1].Peak < points[i].Peak && points[i - 1].StepSeconds > points[i].StepSeconds);
             using (var nano = new Model("nano"))
             using (var unlimited = new Plan(nano, new PlanOptions { GlobalBatch = 8, Sequence = 256, Device = "rtx4090" }))
-                True(unlimited.Frontier().Count > 64 && unlimited.Frontier().Last().StepSeconds == unlimited.Info.StepSeconds);   // none is thinned out
+                // no plan is left out
+                True(unlimited.Frontier().Count > 64 && unlimited.Frontier().Last().StepSeconds == unlimited.Info.StepSeconds);
             Equal(Plan.LongestSequence(model, World.Small()), 16);
             Throws(Status.BadArgument, () => new Plan(model, World.Small(o => o.Groups = new[] { new ParameterGroup { Pattern = "no such", Frozen = true } })));
             Throws(Status.BadArgument, () => new Plan(model, World.Small(o => o.Threads = -1)));
@@ -87,7 +88,7 @@ internal sealed partial class Cases
         }
     }
 
-    /// <summary>A zero that is said is another answer than nothing: its bit is set.</summary>
+    // An explicit zero differs from an option that is not set: its bit is set.
     public void ZerosAreMeant()
     {
         ulong usual = Trained(null, null);
@@ -138,7 +139,8 @@ internal sealed partial class Cases
             Equal(none.Info.Tokenizer, Tokenizer.Ids);
             using (var world = new World())
             using (var documents = new Dataset(Path.Combine(folder, "data.bin"), new DatasetOptions { Vocabulary = 64, Sequence = World.Length, DocumentEnd = 0 }))
-                Throws(Status.BadState, () => world.Trainer.Run(documents, new RunOptions { Until = 1 }));   // which need Positions
+                // the data needs Positions
+                Throws(Status.BadState, () => world.Trainer.Run(documents, new RunOptions { Until = 1 }));
         }
     }
 

@@ -1,4 +1,5 @@
-// bindings/csharp against the library: csharp_test.py compiles and runs it, as csharp_test.exe ABI_TEST_C [CASE...].
+// Tests bindings/csharp with the library. csharp_test.py compiles it and runs it as csharp_test.exe
+// ABI_TEST_C [CASE...].
 using System;
 using System.Diagnostics;
 using System.Globalization;
@@ -6,7 +7,8 @@ using System.IO;
 using System.Linq;
 using System.Reflection;
 
-/// <summary>Cases are its public methods, in files by what they are about. Each ends with a line as GoogleTest has it, which tools/count_tests.py counts.</summary>
+// Cases are its public methods, in one file for each subject. Each prints a line in GoogleTest's format,
+// which tools/count_tests.py counts.
 internal sealed partial class Cases
 {
     private readonly string abi;

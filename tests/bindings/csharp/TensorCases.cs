@@ -43,7 +43,7 @@ internal sealed partial class Cases
         AllEqual(view.Shape, new long[] { 64, 32 });
         Equal(view[5], copy[5]);
         world.Steps(1);
-        True(view[5] != copy[5]);   // it is the trainer's own
+        True(view[5] != copy[5]);   // the view shows the trainer's own memory
         Throws(Status.BadState, () => world.Trainer.Replan(64 << 20));
         Throws<ArgumentOutOfRangeException>(() => { float none = view[2048]; });
         Throws<ArgumentOutOfRangeException>(() => view.CopyTo(2000, new float[100], 0, 100));

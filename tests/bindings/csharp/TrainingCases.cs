@@ -54,7 +54,7 @@ internal sealed partial class Cases
             Throws(Status.BadArgument, () => other.Trainer.Step(new Batch(), 1e-3));
             Throws(Status.BadArgument, () => other.Trainer.Step(new Batch { Tokens = rows, Labels = new int[4, 15] }, 1e-3));
             Throws(Status.BadArgument, () => other.Trainer.Step(World.Batch(), double.NaN));
-            tokens[5] = 99;   // the array itself is read
+            tokens[5] = 99;   // the array is not copied
             Throws(Status.BadArgument, () => other.Trainer.Step(Batch.OfTokens(rows), 1e-3));
             Equal(one.Weights(), other.Weights());
         }
@@ -64,7 +64,7 @@ internal sealed partial class Cases
             for (int i = 0; i < World.Length; ++i)
                 weights[0, i] = 2;
             StepResult done = weighted.Trainer.Step(new Batch { Tokens = Rows.Of(World.Tokens(), World.Length), Labels = Rows.Of(World.Tokens(), World.Length), Weights = weights }, 1e-3);
-            True(done.Loss > 0 && done.Loss < 3);   // half of the samples' losses
+            True(done.Loss > 0 && done.Loss < 3);   // the weights leave only half of the samples' losses
         }
     }
 
@@ -124,7 +124,7 @@ internal sealed partial class Cases
             Equal(caught, mine);
             True(caught.StackTrace.Contains(nameof(ThrowsFromHere)));
             Equal(world.Trainer.Progress.Step, 1);
-            // Of what the callback did with the trainer, too.
+            // Also reports an error of a call that the callback makes on the trainer.
             Throws(Status.UnsupportedShape, () => world.Trainer.Run(data, new RunOptions { Until = 20, Progress = now => world.Trainer.Logits(new int[99]).Length > 0 }));
             True(world.Trainer.Run(data, new RunOptions { Until = 4 }));
         }

@@ -3,14 +3,14 @@ using System.Collections.Generic;
 using System.Linq;
 using Stowage;
 
-/// <summary>A device, a model and a trainer, which end in one order or another.</summary>
+// A device, a model and a trainer, which can be disposed in either order.
 internal sealed class World : IDisposable
 {
     public const int Samples = 4, Length = 16;
     public const string Gpt2 = @"{""architectures"": [""GPT2LMHeadModel""], ""model_type"": ""gpt2"", ""vocab_size"": 64, ""n_positions"": 16, ""n_embd"": 32, ""n_layer"": 2,
                                  ""n_head"": 2, ""embd_pdrop"": 0.0, ""attn_pdrop"": 0.0, ""resid_pdrop"": 0.0}";
 
-    /// <summary>A classifier of three labels, which tells two types of tokens apart.</summary>
+    // A classifier with three labels and two token types.
     public const string Bert = @"{""architectures"": [""BertForSequenceClassification""], ""model_type"": ""bert"", ""vocab_size"": 64, ""max_position_embeddings"": 16, ""hidden_size"": 32,
                                  ""num_hidden_layers"": 1, ""num_attention_heads"": 2, ""intermediate_size"": 64, ""id2label"": {""0"": ""a"", ""1"": ""b"", ""2"": ""c""}}";
 
@@ -67,7 +67,7 @@ internal sealed class World : IDisposable
         return last;
     }
 
-    /// <summary>A digest of all parameters' bits: FNV-1a.</summary>
+    // FNV-1a hash of all parameters' bits.
     public ulong Weights()
     {
         IEnumerable<byte> bytes = Enumerable.Range(0, Model.Tensors().Count).SelectMany(i => Trainer.GetTensor(i).Values.SelectMany(BitConverter.GetBytes));

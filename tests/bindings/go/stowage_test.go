@@ -1,4 +1,4 @@
-// Package stowage_test is bindings/go against the library: tests/bindings/go_test.py runs it.
+// Package stowage_test tests bindings/go with the library. tests/bindings/go_test.py runs it.
 package stowage_test
 
 import (
@@ -24,7 +24,7 @@ import (
 const gpt2 = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
  "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}`
 
-// A classifier of three labels, which tells two types of tokens apart.
+// A classifier with three labels and two token types.
 const bert = `{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}`
 
@@ -281,7 +281,7 @@ func TestPrefersWhatWasChosen(t *testing.T) {
 	asked.Preference = DPO
 	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Beta: 0.5})
 	pairs := Batch{Samples: 4, Tokens: tokens(), Targets: make([]int32, 64), Positions: make([]int32, 64)}
-	for i := range pairs.Tokens { // of two documents of 8 tokens
+	for i := range pairs.Tokens { // two documents of 8 tokens in each sample
 		pairs.Positions[i], pairs.Targets[i] = int32(i%8), -100
 		if i%8 != 0 && i%8 != 7 {
 			pairs.Targets[i] = pairs.Tokens[i+1]
@@ -295,7 +295,7 @@ func TestPrefersWhatWasChosen(t *testing.T) {
 	one := Batch{Samples: 1, Tokens: pairs.Tokens[:16], Targets: pairs.Targets[:16], Positions: pairs.Positions[:16]}
 	equal(t, must[[]float32](t)(world.trainer.LogProbabilities(one)), reference[:16])
 	_, err := world.trainer.Step(pairs, 1e-2)
-	expect(t, err, BadArgument) // a reference is missing
+	expect(t, err, BadArgument) // the reference is missing
 	pairs.Reference = reference
 	_, err = world.trainer.LogProbabilities(pairs)
 	expect(t, err, Unsupported)
@@ -321,7 +321,7 @@ func TestWritesReferences(t *testing.T) {
 	var tokens, marks []byte
 	for i := uint32(0); i < 640; i++ {
 		tokens = binary.LittleEndian.AppendUint16(tokens, uint16(i*i/7%61))
-		marks = append(marks, []byte{2, 0, 0, 0, 0, 1, 1, 1}[i%8]) // documents, chosen and rejected ones in turn
+		marks = append(marks, []byte{2, 0, 0, 0, 0, 1, 1, 1}[i%8]) // documents, alternately chosen and rejected
 	}
 	folder := t.TempDir()
 	path, marked, reference := filepath.Join(folder, "tokens.bin"), filepath.Join(folder, "marks"), filepath.Join(folder, "reference")
@@ -395,7 +395,7 @@ func TestOthersMayStopIt(t *testing.T) {
 	group.Wait()
 	equal(t, world.trainer.Progress().Step >= 3, true)
 	world.steps(1)
-	// Closed in the middle of a run, by its own callback, it goes on to the end of that.
+	// Closed by a callback in the middle of a run, the trainer stays open until the run ends.
 	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 1 << 40, Progress: func(now Progress) bool {
 		return world.trainer.Close() == nil && now.Step == 0
 	}}), Cancelled)
@@ -441,7 +441,7 @@ func TestWatchesTellAndCancel(t *testing.T) {
 	goesOn = true
 	equal(t, world.model.ExportWatched(t.TempDir(), watch), nil)
 	equal(t, watch.State().Done, watch.State().Total)
-	watch.Close() // at the end of its trainer
+	watch.Close() // after its trainer ended
 	world.steps(1)
 	_, err = NewPlan(world.model, plan)
 	expect(t, err, BadState)
@@ -458,14 +458,14 @@ func TestZeroIsASeed(t *testing.T) {
 	equal(t, reflect.DeepEqual(weights(&zero), weights(&usual)), false)
 }
 
-// A test that fails inside of a callback leaves its goroutine, but not C's frames.
+// A test that fails in a callback ends its goroutine. C's stack frames must survive that.
 func TestCallbacksMayExit(t *testing.T) {
 	world, data := newWorld(t), data(t)
 	ended := make(chan bool)
 	go func() {
 		defer close(ended)
 		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { runtime.Goexit(); return true }})
-		ended <- true // it never comes here
+		ended <- true // unreachable
 	}()
 	_, came := <-ended
 	equal(t, came, false)
@@ -538,12 +538,12 @@ func TestHooks(t *testing.T) {
 		case 2:
 			panic("of the hook")
 		}
-		for i := range gradients.Data() { // twice the sum over twice the targets is the same step
+		for i := range gradients.Data() { // twice the gradient over twice the targets gives the same step
 			gradients.Data()[i] *= 2
 		}
 		*gradients.LossSum() *= 2
 		*gradients.TargetCount() *= 2
-		equal(t, *gradients.InOrder(), uint32(0)) // of a preference alone
+		equal(t, *gradients.InOrder(), uint32(0)) // only preferences set it
 		return nil
 	}
 	one := worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{GradientHook: hook})
@@ -583,7 +583,7 @@ func TestClassifiers(t *testing.T) {
 	texts := [][]int32{{1, 2, 3}, {4}}
 	equal(t, must[[][]float32](t)(world.trainer.Classify(texts, nil)), [][]float32{must[[]float32](t)(world.trainer.Logits(texts[0])), must[[]float32](t)(world.trainer.Logits(texts[1]))})
 	equal(t, len(must[[][]float32](t)(world.trainer.Classify(nil, nil))), 0)
-	_, err = world.trainer.Classify(texts, texts) // it has no types of tokens
+	_, err = world.trainer.Classify(texts, texts) // the model has no token types
 	expect(t, err, BadArgument)
 	_, err = world.trainer.Classify([][]int32{{}}, nil)
 	expect(t, err, UnsupportedShape)
@@ -671,7 +671,7 @@ func TestAdapters(t *testing.T) {
 	equal(t, must[*Model](t)(OpenModel(merged)).Info().AdapterRank, 0)
 }
 
-// mapped is memory of the system's, in which it counts what is taken.
+// mapped allocates from the system and counts the allocations.
 type mapped struct {
 	held   map[unsafe.Pointer][]byte
 	taken  int
@@ -699,7 +699,7 @@ func (m *mapped) Release(memory unsafe.Pointer, bytes int, stream unsafe.Pointer
 	delete(m.held, memory)
 }
 
-// goroutines runs tasks, each on one of its own.
+// goroutines runs each task on a goroutine of its own.
 type goroutines struct{ runs atomic.Int64 }
 
 func (g *goroutines) Run(tasks int, task func(i int)) {
@@ -775,7 +775,7 @@ func TestDevicesOutliveTheirName(t *testing.T) {
 func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 	world := newWorld(t)
 	plan, tokens := must[*Plan](t)(NewPlan(world.model, small())), data(t)
-	tensor := must[*Tensor](t)(world.trainer.Tensor(0, Parameter)) // a copy, which stays
+	tensor := must[*Tensor](t)(world.trainer.Tensor(0, Parameter)) // a copy, which stays valid
 	for _, close := range []func() error{world.trainer.Close, world.model.Close, plan.Close, tokens.Close, world.device.Close} {
 		equal(t, []error{close(), close()}, []error{nil, nil})
 	}
@@ -820,7 +820,7 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 
 func TestWhatIsForgottenIsClosed(t *testing.T) {
 	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
-	users := func() int { // the device itself, and its trainers
+	users := func() int { // the device itself and its trainers
 		runtime.GC()
 		return device.Users()
 	}

@@ -1,5 +1,5 @@
-// Attention with heads of 64 and 128, forward and backward, by each kind of kernels: against double precision, the same bits twice and
-// whatever the number of samples.
+// Attention with heads of 64 and 128, forward and backward, by each kind of kernels. Compares with double
+// precision, and checks that the bits are the same in two runs and for any number of samples.
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -44,7 +44,7 @@ kernels::AttentionArgs args_of(const Shape& s, const Noise& noise, const Outputs
   return a;
 }
 
-// One head of keys of the last sample with all its query heads, in double precision: rows × head_dim each.
+// All query heads of the last key head of the last sample, in double precision: rows × head_dim each.
 struct Reference { std::vector<std::vector<double>> out, dq; std::vector<double> dk, dv; };
 struct OfHead { std::vector<double> out, dq, dk, dv; };
 OfHead reference_of_head(const Shape& s, const Noise& noise, int head, int kv_head) {
@@ -102,7 +102,7 @@ Reference reference(const Shape& s, const Noise& noise, int kv_head) {
   return r;
 }
 
-// Relative to the largest; `values` are whole rows.
+// Error relative to the largest value. `values` are whole rows.
 double error_of(const std::vector<uint16_t>& values, const std::vector<double>& wanted, const Shape& s, int64_t width, int64_t column) {
   Error error;
   const int64_t first = (s.samples - 1) * s.rows;
@@ -112,7 +112,7 @@ double error_of(const std::vector<uint16_t>& values, const std::vector<double>& 
   return error.relative();
 }
 
-// What the tests of kernels allow: P and dS are rounded to 16 bits as well.
+// Limits of the kernel tests. They allow for the rounding of P and dS to 16 bits.
 constexpr double forward_limit = 1e-2, gradient_limit = 2e-2;
 
 void check_shape(Report& report, const Options& options, const Peaks& peaks, Calls& calls, const Shape& s, const std::vector<Way>& ways, bool is_gpt2) {
@@ -144,7 +144,7 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
     if (!outputs.out.is_guard_whole() || !outputs.lse.is_guard_whole() || !outputs.dqkv.is_guard_whole()) wrong += "; writes behind its output";
     run(a);
     if (outputs.out.values<uint16_t>(s.out()) != out || outputs.dqkv.values<uint16_t>(s.qkv()) != dqkv) wrong += "; other bits the second time";
-    kernels::AttentionArgs one = a;   // the last sample alone: its lse are those that were there
+    kernels::AttentionArgs one = a;   // the last sample alone; its lse are already in place
     one.samples = 1;
     one.qkv.data = static_cast<const uint16_t*>(a.qkv.data) + (s.qkv() - s.qkv() / static_cast<uint64_t>(s.samples));
     one.dout.data = static_cast<const uint16_t*>(a.dout.data) + (s.out() - s.out() / static_cast<uint64_t>(s.samples));

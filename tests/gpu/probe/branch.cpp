@@ -1,5 +1,6 @@
-// Whole steps of GPT-2 124M, with weight gradients in their place and on a branch of the recorded program (src/cuda/branch.h). A weight
-// gradient has too few tiles for all multiprocessors; on the branch other ops fill them. Only a card can say what that gives.
+// Whole steps of GPT-2 124M, with weight gradients in line and on a branch of the recorded program
+// (src/cuda/branch.h). A weight gradient has too few tiles for all multiprocessors; on the branch, other ops
+// fill the idle ones. The gain can only be measured on a card.
 #include <stdexcept>
 
 #include "kernels/cuda/developer.h"
@@ -10,7 +11,8 @@ namespace stw::probe {
 
 namespace {
 
-struct Steps { double loss = 0, norm = 0, seconds = 0; };   // of the last step; seconds: the fastest after the first
+// of the last step; seconds: the fastest step after the first
+struct Steps { double loss = 0, norm = 0, seconds = 0; };
 
 template <class T>
 T value_of(Result<T> result) {

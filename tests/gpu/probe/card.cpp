@@ -74,7 +74,8 @@ uint16_t bf16_of(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-// Of a table of normal numbers: seconds for hundreds of millions by Box and Muller would be the device's.
+// Draws from a table of normal numbers. Box-Muller for hundreds of millions of numbers would take seconds of
+// device time.
 Noise::Noise(uint64_t count) : host_((count + 3) / 4 * 4) {
   uint64_t state = 1;
   const auto uniform = [&] { return (static_cast<double>(random_bits(state) >> 11) + 0.5) * 0x1p-53; };

@@ -1,5 +1,5 @@
-// The device of gpu_probe: memory of its own (cudaMalloc), poisoned before a kernel writes it; random numbers that host and device both
-// hold; calls of kernels, and how long they take.
+// The device of gpu_probe: its own memory (cudaMalloc), which is poisoned before a kernel writes it; random
+// numbers on both host and device; and timed calls of kernels.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -21,12 +21,12 @@ using kernels::DType;
 using kernels::ProductKernels;
 
 bool has_device();
-void choose_device();       // the first one; its context is there from then on
-bool has_warpgroups();   // those for compute capability 9.0
-void check(cudaError_t status, const char* what);   // throws what went wrong
-void finish(const char* what);                      // until all that was launched has ended
+void choose_device();       // the first device; creates its context
+bool has_warpgroups();   // kernels for compute capability 9.0
+void check(cudaError_t status, const char* what);   // throws an error
+void finish(const char* what);                      // waits until all launched work has ended
 
-// Memory of the device alone. Behind it lies a guard, which no kernel may change.
+// Device-only memory. A guard follows it, which no kernel may change.
 class Memory {
  public:
   Memory() = default;
@@ -45,9 +45,9 @@ class Memory {
   template <class T>
   T* as() const { return reinterpret_cast<T*>(data_); }
   uint64_t bytes() const { return bytes_; }
-  // Every byte 0xff: not a number in all formats, and no code or token that a kernel writes.
+  // Sets every byte to 0xff: NaN in all formats, and no code or token that a kernel writes.
   void poison();
-  void fill(const Memory& from, uint64_t begin);   // from there on, again and again
+  void fill(const Memory& from, uint64_t begin);   // copies `from` repeatedly into the memory from `begin` on
   template <class T>
   std::vector<T> values(uint64_t count, uint64_t first = 0) const {
     std::vector<T> result(count);
@@ -62,11 +62,11 @@ class Memory {
   uint64_t bytes_ = 0;
 };
 
-// Normal numbers in bf16, the same on both sides. Operands are pieces of them.
+// Normal numbers in bf16, the same on host and device. Operands are slices of them.
 class Noise {
  public:
   explicit Noise(uint64_t count);
-  const uint16_t* device(uint64_t first, uint64_t count) const;   // throws where there are not so many
+  const uint16_t* device(uint64_t first, uint64_t count) const;   // throws if there are not that many
   const uint16_t* host(uint64_t first) const { return host_.data() + first; }
   const Memory& memory() const { return device_; }
 
@@ -76,10 +76,11 @@ class Noise {
 };
 
 inline float float_of(uint16_t bf16) { return __builtin_bit_cast(float, static_cast<uint32_t>(bf16) << 16); }
-uint16_t bf16_of(float value);   // to nearest, ties to even
+uint16_t bf16_of(float value);   // rounds to nearest, ties to even
 uint64_t random_bits(uint64_t& state);
 
-// Calls of kernels. Their scratch memory has exactly the bytes that they ask for, poisoned, with a guard behind it.
+// Calls kernels. Their scratch memory has exactly the bytes that they ask for. It is poisoned, and a guard
+// follows it.
 class Calls {
  public:
   const kernels::ProductLibrary* products = nullptr;
@@ -93,13 +94,14 @@ class Calls {
     finish(what);
     if (!workspace_.is_guard_whole()) throw_overrun(what);
   }
-  // Seconds of one call. Its memory stays as the last call leaves it.
+  // Seconds of one call. The memory keeps the results of the last call.
   template <class Args>
   double seconds(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t workspace, const char* what, bool small) {
     prepare(workspace);
     return seconds_of([&] { kernel({nullptr, workspace_.data(), workspace, nullptr, products, attention}, args); }, what, small);
   }
-  // Of whatever `call` puts into the default stream: once to warm up, then again and again for some 10 ms.
+  // Times the work that `call` launches into the default stream: one warm-up, then repetitions for about 10
+  // ms.
   static double seconds_of(const std::function<void()>& call, const char* what, bool small);
 
  private:
@@ -108,24 +110,26 @@ class Calls {
   Memory workspace_;
 };
 
-// How far values lie from a reference: the largest difference, relative to the largest reference; and whether each lies within its limit.
+// Error of values against a reference: the largest difference, relative to the largest reference, and whether
+// each value is within its limit.
 struct Error {
   double largest = 0, scale = 0;
   bool within = true;
-  void add(double value, double reference, double limit);   // limit: of the difference
+  void add(double value, double reference, double limit);   // limit: for the difference
   double relative() const { return scale > 0 ? largest / scale : largest; }
 };
-// What storing a number in bf16 may change, and what adding up `depth` products may, whose sums get as large as `scale`: tensor cores cut off.
+// Limit for the error of a bf16 result: rounding to bf16, plus the error of `depth` products in sums up to
+// `scale`, which tensor cores truncate.
 inline double bf16_limit(double reference, double scale, int64_t depth) {
   const double sums = 3e-9 * static_cast<double>(depth);
   return (reference < 0 ? -reference : reference) * 0x1p-8 + (sums > 2e-5 ? sums : 2e-5) * scale;
 }
 
-// Elements that are still poisoned where every element should have been written.
+// Number of elements that should have been written but are still poisoned.
 uint64_t poisoned(std::span<const uint16_t> values);
 uint64_t poisoned(std::span<const float> values);
 
-// TFLOP/s, or TB/s, beside what the card reaches by itself.
+// TFLOP/s, or TB/s, compared with the card's own peak.
 std::string rate_of_product(double flops, double seconds, const Peaks& peaks);
 std::string rate_of_bytes(double bytes, double seconds, const Peaks& peaks, double expected_share);
 

@@ -1,4 +1,5 @@
-// Matrix products of the probe: the three linear kernels of one weight, with operands that are pieces of the noise.
+// Matrix products of the probe: the three linear kernels of one weight, with operands that are slices of the
+// noise.
 #pragma once
 #include <cmath>
 
@@ -6,8 +7,9 @@
 
 namespace stw::probe {
 
-// `turned`: the weight is (inputs, features), as GPT-2's are. In terms of what factors lie along: forward is depth × depth, turned depth ×
-// output; the input gradient the other way round; weight gradients are output × output.
+// `turned`: the weight is (inputs, features), as in GPT-2. Layouts of the two factors: the forward product is
+// depth × depth, or depth × output if turned. For the input gradient it is the other way round. Weight
+// gradients are output × output.
 enum class Pass { forward, input, weight };
 inline const char* name_of(Pass pass) { return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW"; }
 inline constexpr Pass passes[] = {Pass::forward, Pass::input, Pass::weight};
@@ -17,7 +19,7 @@ struct Linear {
   Pass pass;
   bool turned;
   int64_t rows_per_sample;
-  uint64_t first = 0;   // operands begin there in the noise
+  uint64_t first = 0;   // offset of the operands in the noise
 
   double flops() const { return 2.0 * static_cast<double>(rows * inputs) * static_cast<double>(features); }
   int64_t outputs() const { return pass == Pass::forward ? rows * features : pass == Pass::input ? rows * inputs : inputs * features; }
@@ -28,14 +30,14 @@ struct Linear {
     return text_of("%s %lld x %lld -> %lld%s", name_of(pass), static_cast<long long>(rows), static_cast<long long>(inputs), static_cast<long long>(features), turned ? ", turned" : "");
   }
 
-  // Places in the noise: x, the weight and dy after each other.
+  // Offsets in the noise: x, the weight and dy, in this order.
   uint64_t x_at() const { return first; }
   uint64_t weight_at() const { return first + static_cast<uint64_t>(rows * inputs); }
   uint64_t dy_at() const { return weight_at() + static_cast<uint64_t>(inputs * features); }
   uint64_t noise() const { return dy_at() + static_cast<uint64_t>(rows * features); }
 
   kernels::LinearArgs args(const Noise& noise, const Memory& output, ProductKernels products, bool exact = true) const;
-  // Two factors of one output element, one after the other along k.
+  // Calls body for the pairs of factors of one output element, in order along k.
   template <class Body>
   void for_factors(const Noise& noise, int64_t element, const Body& body) const {
     const uint16_t *const x = noise.host(x_at()), *const w = noise.host(weight_at()), *const dy = noise.host(dy_at());
@@ -54,15 +56,17 @@ struct Linear {
 void run(Calls& calls, const Linear& linear, const kernels::LinearArgs& args);
 double seconds(Calls& calls, const Linear& linear, const kernels::LinearArgs& args, bool small);
 
-// Elements spread over the output, among them its corners; their sums in double precision.
+// Elements spread over the output, including its corners, and their sums in double precision.
 struct Samples {
   std::vector<int64_t> element;
   std::vector<double> value;
-  double scale = 0;   // the largest
-  double rounded = 0; // the largest error of chains that are rounded to nearest after every step of the tensor cores
+  double scale = 0;   // the largest sum
+  // largest error of chains that are rounded to nearest after every step of the tensor cores
+  double rounded = 0;
 };
 Samples samples_of(const Linear& linear, const Noise& noise, int64_t count);
-// What `output` holds against them: outputs in bf16 within their rounding, sums in fp32 within `limit`, relative to the largest.
+// Compares `output` with the samples. bf16 outputs must be within their rounding, fp32 sums within `limit`,
+// relative to the largest.
 inline constexpr double usual_limit = 1e-5;
 Error error_of(const Linear& linear, const Samples& samples, const std::vector<uint16_t>& halves, double limit = usual_limit);
 

@@ -1,5 +1,5 @@
-// Matrix products: every tile against every other one and against double precision, GPT-2's products in the tiles that are chosen, the
-// developer's switches, and a sum over half a million tokens.
+// Matrix products: all tiles compared with each other and with double precision, GPT-2's products with the
+// default tiles, the developer switches, and a sum over half a million tokens.
 #include <algorithm>
 #include <cstring>
 
@@ -13,12 +13,12 @@ namespace stw::probe {
 
 using kernels::cuda::developer_switches;
 
-static constexpr int64_t sample_count = 256;   // elements that are computed in double precision
+static constexpr int64_t sample_count = 256;   // elements computed in double precision
 
-// As the planner asks for them; of cuBLASLt where it is there.
+// Kernels as the planner requests them, and cuBLASLt's if it is installed.
 struct Ways {
   std::unique_ptr<cuda::Matmul> matmul;
-  std::string why;   // there is no cuBLASLt
+  std::string why;   // why there is no cuBLASLt
   Ways() {
     auto created = cuda::Matmul::create("");
     if (created) matmul = std::move(*created);
@@ -63,11 +63,12 @@ void measure_peaks(Report& report, const Options& options, Peaks& peaks) {
 // ---- tiles
 static ProductKernels kernels_of_tile(int tile) { return std::strncmp(kernels::cuda::product_tile_names[tile], "wgmma", 5) == 0 ? ProductKernels::warpgroup : ProductKernels::tensor; }
 
-// All tiles of one product: the same bits within mma.sync and within wgmma, close to double precision, and how fast each is.
+// All tiles of one product: the same bits among mma.sync tiles and among wgmma tiles, close to double
+// precision, and the speed of each.
 static void check_tiles_of(Report& report, const Options& options, const Peaks& peaks, const Noise& noise, Calls& calls, const Linear& linear) {
   Memory output(linear.output_bytes());
   const Samples samples = samples_of(linear, noise, sample_count);
-  std::vector<uint16_t> first[2];   // mma.sync's, wgmma's
+  std::vector<uint16_t> first[2];   // first result: of mma.sync, of wgmma
   std::string text, wrong;
   double fastest = 0;
   for (int tile = 0; tile < kernels::cuda::product_tile_count; ++tile) {
@@ -117,7 +118,7 @@ void check_tiles(Report& report, const Options& options, Peaks& peaks) {
 struct Matrix { const char* name; int64_t inputs, features; };
 static constexpr Matrix matrices[] = {{"qkv", 768, 2304}, {"attended", 768, 768}, {"up", 768, 3072}, {"down", 3072, 768}};
 
-// Nanoseconds a token of each way; rows[i] beside ways.all()[i].
+// Nanoseconds per token for each kind of kernels; rows[i] belongs to ways.all()[i].
 static std::vector<double> measure(Report& report, const Options& options, const Peaks& peaks, const Noise& noise, Calls& calls, const Ways& ways, const Linear& linear, const char* name) {
   Memory output(linear.output_bytes());
   std::vector<double> nanoseconds;
@@ -147,7 +148,7 @@ void measure_products(Report& report, const Options& options, Peaks& peaks) {
   const int64_t rows = options.small ? 96 : 16384, part = options.small ? 32 : 1, samples = options.small ? 48 : 1024;
   const int64_t head_rows = options.small ? 48 : 4096, vocabulary = options.small ? 264 : 50304, width = 768 / part;
   const Noise noise(static_cast<uint64_t>(std::max(2 * rows * 3072 / part, head_rows * (vocabulary + width)) + vocabulary * width));
-  const size_t best = has_warpgroups() ? 1 : 0;   // the kernels that the reckoning is for
+  const size_t best = has_warpgroups() ? 1 : 0;   // the kernels that the expectations describe
   for (const Pass pass : passes)
     for (const Matrix& m : matrices) {
       const Linear linear = {rows, m.inputs / part, m.features / part, pass, true, samples};
@@ -176,7 +177,7 @@ void check_chain(Report& report, const Options& options, Peaks& peaks) {
       const kernels::LinearArgs args = linear.args(noise, output, products, exact);
       run(calls, linear, args);
       const Error error = error_of(linear, samples, output.values<uint16_t>(linear.output_bytes() / 2), limit);
-      // Fast sums are one chain of the library's, however long that is: a figure, no promise of ours.
+      // Fast sums are one chain of the library, however long. Their error is reported, but not required.
       report.row((error.within || !exact) && output.is_guard_whole(), text_of("dW of %lld tokens, %s%s", static_cast<long long>(linear.rows), name_of(products), exact ? "" : " fast"),
                  text_of("error %.2e of the largest, limit %.2e, one chain rounded to nearest %.2e; ", error.relative(), limit, samples.rounded / samples.scale) +
                      rate_of_product(linear.flops(), seconds(calls, linear, args, options.small), peaks));
@@ -186,12 +187,12 @@ void check_chain(Report& report, const Options& options, Peaks& peaks) {
 }
 
 // ---- switches
-// What a developer may vary beside the tile. The first one is as users have it; whether others keep its bits is checked, but where that is what
-// only a card can say.
+// Settings that a developer can change in addition to the tile. The first variant is the default. The bits of
+// the others must equal those of the default, unless is_open is set.
 struct Variant {
   const char* name;
-  bool is_of_weights;   // gradients of weights alone have it
-  bool is_open;         // other bits are an answer, no error of what users have
+  bool is_of_weights;   // only for weight gradients
+  bool is_open;         // whether the bits stay the same is an open question; other bits are not an error
   void (*choose)(kernels::cuda::DeveloperSwitches& switches);
 };
 using Switches = kernels::cuda::DeveloperSwitches;

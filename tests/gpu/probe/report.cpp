@@ -28,14 +28,14 @@ std::string text_of(const char* format, ...) {
   return text;
 }
 
-// Lines for the process that watches begin with one of these; all others are shown as they are.
+// Prefixes of lines for the watching process. All other lines are shown unchanged.
 static const std::string begins = "\x01part ", peaks_are = "\x01peaks ", share_is = "\x01share ";
 
 void Report::line(const std::string& text) {
   const std::string whole = text + "\n";
   for (size_t at = 0; at < whole.size();) {
     const ssize_t written = write(descriptor_, whole.data() + at, whole.size() - at);
-    if (written <= 0) _exit(4);   // nobody listens
+    if (written <= 0) _exit(4);   // the watching process is gone
     at += static_cast<size_t>(written);
   }
 }
@@ -105,7 +105,7 @@ class Watcher {
     else row(line);
   }
 
-  // In the other process.
+  // Runs in the child process.
   [[noreturn]] void run_here(size_t first, int descriptor) {
     Report report(descriptor);
     if (!has_device()) _exit(no_device);
@@ -121,7 +121,7 @@ class Watcher {
       if (name == options_.hang) pause();
       try {
         parts_[i].run(report, options_, peaks_);
-      } catch (const std::exception& error) {   // the device is lost, or has no memory
+      } catch (const std::exception& error) {   // the device is lost or out of memory
         report.row(false, name, error.what());
         _exit(3);
       }
@@ -178,7 +178,7 @@ class Watcher {
     return 0;
   }
 
-  // The table that was reckoned, beside what was measured.
+  // Prints the table of expected speeds with the measured ones.
   void sum_up() {
     if (shares_.empty()) return;
     show("");
@@ -205,7 +205,7 @@ class Watcher {
   std::vector<std::string> rows_;
   std::map<std::string, double> shares_;
   Peaks peaks_;
-  size_t next_ = 0;   // parts that have begun
+  size_t next_ = 0;   // number of parts that have begun
   int failures_ = 0;
 };
 

@@ -1,7 +1,8 @@
-// What gpu_probe says: a line for each result, written at once, and a table of all of them at the end.
+// The output of gpu_probe: one line for each result, written at once, and a table of all results at the end.
 //
-// Every part of the probe runs in a process that a first one watches, which never touches the device. What breaks the device or hangs
-// ends that process alone: the part fails by name, and a new process goes on with the next one.
+// Every part runs in a child process. The parent watches it and never uses the device. If a part breaks the
+// device or hangs, only that process ends: the part is reported as failed, and a new process continues with
+// the next part.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,28 +12,29 @@ namespace stw::probe {
 
 struct Options {
   bool small = false;                // sizes for an emulated device
-  double seconds = 60;               // for all parts together; what there is no time for is left out by name
+  double seconds = 60;               // for all parts together; parts without time are named as left out
   double part_seconds = 25;          // for one part
-  std::string file;                  // gets the same lines; empty: none
-  bool here = false;                 // in this process, which nobody watches: for profilers and debuggers
-  std::string crash, hang;           // parts that do so, to see that the others still run
+  std::string file;                  // receives the same lines; empty: none
+  // in this process, without a watching parent: for profilers and debuggers
+  bool here = false;
+  std::string crash, hang;           // names of parts that crash or hang, to test that the others still run
 };
 
-// What the card reaches by itself; 0 where nobody knows.
+// The card's own peaks; 0: unknown.
 struct Peaks { double copy_bytes = 0, product_flops = 0; };   // per second
 
-// What a part says. Lines go to the process that watches.
+// Reports results of a part to the watching process.
 class Report {
  public:
   explicit Report(int descriptor) : descriptor_(descriptor) {}
   void begin(const std::string& part);
-  // A result: whether bits or values are right, and figures.
+  // A result with a check: whether bits or values are right, and figures.
   void row(bool good, const std::string& name, const std::string& text);
-  // A figure without anything that could be wrong.
+  // A figure without a check.
   void note(const std::string& name, const std::string& text);
-  // For parts that run in another process than the one that measured them.
+  // Passes the peaks on to parts in other processes.
   void peaks(const Peaks& peaks);
-  // Summed up by kind at the end: nanoseconds that a token of GPT-2 124M spends there.
+  // Adds time of a kind for the table at the end, in nanoseconds per token of GPT-2 124M.
   void share(const std::string& kind, double nanoseconds);
 
  private:
@@ -45,7 +47,8 @@ struct Part {
   std::function<void(Report&, const Options&, Peaks&)> run;
 };
 
-// Runs the parts. The result is the exit status: 0 where all is right, 1 where bits or values are not, 77 where no device is there.
+// Runs the parts. Returns the exit status: 0 if all is right, 1 if bits or values are wrong, 77 if there is
+// no device.
 int run_parts(const Options& options, const std::vector<Part>& parts);
 
 std::string text_of(const char* format, ...) __attribute__((format(printf, 1, 2)));

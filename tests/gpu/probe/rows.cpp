@@ -1,4 +1,5 @@
-// What moves bytes: cross-entropy, AdamW, norms. Against the CPU's bits where both have the same, else against double precision.
+// Memory-bound kernels: cross-entropy, AdamW, norms. Compares with the CPU's bits if both kernels define the
+// same bits, else with double precision.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,7 +11,7 @@ namespace stw::probe {
 
 namespace {
 
-// The CPU's kernels, in this thread.
+// Runs the tasks of the CPU's kernels in this thread.
 void run_tasks(void*, int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context) {
   for (int64_t i = 0; i < tasks; ++i) task(context, i, 0);
 }
@@ -42,7 +43,7 @@ std::vector<uint16_t> halves_of(const Noise& noise, uint64_t first, uint64_t cou
 
 // ---- cross-entropy
 void check_loss(Report& report, const Options& options, const Peaks& peaks, Calls& calls, const Noise& noise, int64_t vocabulary) {
-  constexpr int64_t unit = 16;   // where rows of logits begin
+  constexpr int64_t unit = 16;   // alignment of rows of logits
   const int64_t rows = options.small ? 6 : 8192, stride = (vocabulary + unit - 1) / unit * unit;
   const kernels::StepState state = state_of_step();
   const Memory state_on_device = on_device(state);
@@ -190,7 +191,7 @@ void check_norm(Report& report, const Options& options, const Peaks& peaks, Call
   kernels::NormArgs forward = a, gradient = backward(a);
   forward.y = {y.data(), DType::bf16};
 
-  // Of the first samples, beside the CPU. Their rows do not depend on the others.
+  // Compares the first samples with the CPU. Their rows do not depend on the others.
   const int64_t some = std::min(c.rows, 2 * rows_per_sample);
   const auto some_count = static_cast<uint64_t>(some * c.features);
   for (Memory* memory : {&y, &dx, &dw, &db}) memory->poison();

@@ -11,7 +11,7 @@ namespace command {
 namespace {
 
 constexpr size_t largest_message = 65536;   // bytes of an error message
-constexpr size_t message_start = 64;        // where one says what it is
+constexpr size_t message_start = 64;        // bytes in which such a message names itself
 
 bool begins_with(std::string_view text, std::string_view word) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -42,7 +42,7 @@ std::string description_of(Download kind) {
 
 std::string read_model_file(const std::string& path) {
   auto text = read_text_if_there(path);
-  if (!text) return read_text(path);   // says that it is not there
+  if (!text) return read_text(path);   // throws: there is no such file
   if (const Download kind = kind_of_download(*text, text->size()); kind != Download::none) throw Failure(exit_failed, fmt::format("{}: {}", path, description_of(kind)));
   return std::move(*text);
 }

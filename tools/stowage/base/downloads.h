@@ -1,5 +1,6 @@
-// What downloads that failed leave in place of a file. src/files/file_kind.h knows the same of files that the library reads; the command includes
-// nothing of it but its public header.
+// Recognises the contents that a failed download leaves in place of a file. src/files/file_kind.h does the
+// same for files that the library reads. The command cannot use it, because it includes only the public
+// header.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,11 +9,12 @@ namespace command {
 
 enum class Download { none, empty, pointer, web_page, error_message };
 
-// Of the beginning of a file of that size.
+// The kind of a file of `size` bytes, by its beginning.
 Download kind_of_download(std::string_view beginning, size_t size);
-// With what to do about it; empty for none.
+// Describes the content and says what to do about it. Empty for `none`.
 std::string description_of(Download kind);
-// The text of a model's file, such as a tokenizer. Throws where it is no regular file, or not what it is called.
+// Reads the text of a model's file, such as a tokenizer. Throws a Failure if it is not a regular file, or if
+// it is the remains of a failed download.
 std::string read_model_file(const std::string& path);
 
 }  // namespace command

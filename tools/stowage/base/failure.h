@@ -1,4 +1,4 @@
-// How the command fails: one exception that carries the line for people and the exit code for scripts.
+// How the command fails: an exception with a line for people and an exit code for scripts.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -10,21 +10,21 @@ namespace command {
 
 enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2, exit_does_not_fit = 3 };
 
-// What a signal ended is not done. Shells give such a process this code.
+// The exit code of a process that a signal stopped, as shells report it.
 inline int exit_of_signal(int signal) { return 128 + signal; }
 
-// A run that a signal stopped, and that has said so.
+// Thrown when a signal stopped a run and the user has been told so.
 struct Stopped { int exit_code; };
 
 class Failure : public std::runtime_error {
  public:
   Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}
   const int exit_code;
-  stw_status status = STW_OK;    // of the library, where it is at the bottom of it
-  uint64_t bytes_needed = 0;   // of what does not fit: the smallest budget that works; 0: not known
+  stw_status status = STW_OK;    // the library's status, if the library failed
+  uint64_t bytes_needed = 0;   // the smallest budget that works, if a plan does not fit; 0: unknown
 };
 
-// Calls `entry` with a stw_error and throws a Failure with its message unless it answers STW_OK or `tolerated`.
+// Calls `entry` with a stw_error. Throws a Failure with its message unless it returns STW_OK or `tolerated`.
 template <class Entry>
 stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   stw_error error{};
@@ -32,7 +32,7 @@ stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   const stw_status status = entry(&error);
   if (status == STW_OK || status == tolerated) return status;
   const std::string message = error.message[0] ? error.message : stw_status_name(status);
-  // What the library finds wrong with an argument came from a flag.
+  // An argument that the library rejects came from a flag.
   Failure failure(status == STW_OVER_BUDGET ? exit_does_not_fit : status == STW_BAD_ARGUMENT ? exit_usage : exit_failed, message);
   failure.status = status;
   throw failure;

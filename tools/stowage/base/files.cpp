@@ -44,10 +44,12 @@ class Descriptor {
   throw Failure(exit_failed, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
 }
 
-// A pipe or a device may have no end. Of files the size is known, and is whoever asks for them's own choice.
+// Limit for pipes and devices, which may have no end. Regular files have no limit, because their size is
+// known.
 constexpr size_t endless_limit = size_t{256} << 20;   // bytes
 
-// Makes a rename durable. Who may write into a folder need not be allowed to open it, and some file systems sync no folders (EINVAL).
+// Makes a rename durable. A folder that can be written to may not be readable, and some file systems cannot
+// sync folders (EINVAL).
 void sync_folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
@@ -61,7 +63,7 @@ void sync_folder_of(const std::string& path) {
   fail(folder, "cannot sync the folder");
 }
 
-// What follows "key": after the first mention of "scope":.
+// The text that follows "key": after the first mention of "scope":.
 std::optional<std::string_view> json_value(std::string_view text, std::string_view scope, std::string_view key) {
   for (const std::string_view name : {scope, key}) {
     if (name.empty()) continue;
@@ -79,7 +81,7 @@ std::optional<std::string_view> json_value(std::string_view text, std::string_vi
 
 namespace {
 
-// Nothing where there is no such file.
+// Empty if there is no such file.
 std::optional<std::string> read_bytes(const std::string& path, bool only_regular) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
   const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (only_regular ? O_NONBLOCK : 0)); }));
@@ -132,17 +134,17 @@ std::string checksum_of(std::string_view text) {
 bool may_be_json(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
-  const std::string text = beginning_of(path, 4096);   // what is wrong with it, reading tells
+  const std::string text = beginning_of(path, 4096);   // errors are reported when the file is read
   const auto first = std::find_if_not(text.begin(), text.end(), [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
   return first == text.end() ? text.size() == 4096 : *first == '{';
 }
 
 void write_text(const std::string& path, std::string_view text) {
-  // A link stays, what it leads to is replaced. Devices, pipes and the like are written to.
+  // A symbolic link stays, and its target is replaced. Devices and pipes are written to.
   struct stat status;
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode)) {
-    const File file(open_file(path.c_str(), "wb"));   // of a folder this fails as it should
+    const File file(open_file(path.c_str(), "wb"));   // fails for a folder, as it should
     if (!file || write_all(text, file.get()) != text.size() || repeated([&] { return std::fflush(file.get()); }) != 0)
       fail(path, "cannot write");
     return;
@@ -151,14 +153,14 @@ void write_text(const std::string& path, std::string_view text) {
   if (there)
     if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free); real)
       target = real.get();
-  // A name of nobody's: what lies beside it under another one is not ours.
+  // The name must be unused: a file of that name next to the target may belong to another program.
   const std::string prefix = fmt::format("{}.tmp.{}.", target, ::getpid());
   std::string temporary = prefix + "0";
   int descriptor = -1;
   for (int attempt = 1; (descriptor = repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); })) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
     temporary = fmt::format("{}{}", prefix, attempt);
   if (descriptor < 0) fail(path, "cannot create");
-  if (there) ::fchmod(descriptor, status.st_mode & 0777);   // who may read the old file may the new one, and nobody else
+  if (there) ::fchmod(descriptor, status.st_mode & 0777);   // the new file has the permissions of the old one
   int error = 0;
   for (std::string_view rest = text; !rest.empty() && error == 0;) {
     const ssize_t written = ::write(descriptor, rest.data(), std::min(rest.size(), size_t{1} << 30));
@@ -229,10 +231,10 @@ std::optional<Number> json_number_as(std::string_view text, std::string_view sco
 
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
   const auto number = json_number_as<double>(text, scope, key);
-  return number && std::isfinite(*number) ? number : std::nullopt;   // "inf" and "nan" are no JSON
+  return number && std::isfinite(*number) ? number : std::nullopt;   // "inf" and "nan" are not JSON
 }
 
-// Apart from json_number, because a double does not hold every seed.
+// Not in terms of json_number, because a double does not hold every seed.
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key) {
   return json_number_as<uint64_t>(text, scope, key);
 }
@@ -258,7 +260,7 @@ std::optional<std::vector<std::string>> json_list(std::string_view text, std::st
   int depth = 0;
   bool quoted = false, escaped = false;
   for (const char c : *value) {
-    const bool is_outer = depth == 1 && !quoted;   // of the array itself
+    const bool is_outer = depth == 1 && !quoted;   // an element of the array itself
     if (quoted) {
       if (c == '"' && !escaped) quoted = false;
       escaped = c == '\\' && !escaped;

@@ -1,4 +1,4 @@
-// Small text files: read whole, replaced atomically. Every failure names the file.
+// Small text files, which are read whole and replaced atomically. Every failure names the file.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,44 +8,49 @@
 
 namespace command {
 
-// Also of a pipe or a device, which someone who is asked for text may give.
+// Reads a file that the user named. It may be a pipe or a device.
 std::string read_text(const std::string& path);
-// Of a model's or a run's file: nothing where there is none. Throws, and does not wait, where it is a pipe or a device.
+// Reads a file of a model or of a run. Empty if there is no such file. Throws a Failure for a pipe or a
+// device, and never waits for one.
 std::optional<std::string> read_text_if_there(const std::string& path);
-// The first so many bytes of a regular file; nothing of anything else.
+// The first `bytes` bytes of a regular file. Empty for anything else.
 std::string beginning_of(const std::string& path, size_t bytes);
-// 64 bits of FNV-1a, as 16 hexadecimal digits: any flipped bit gives another one.
+// 64-bit FNV-1a as 16 hexadecimal digits. A single flipped bit always changes it.
 std::string checksum_of(std::string_view text);
-// False where a regular file begins with what is neither white space nor a brace: that is found without reading all of it.
+// False if a regular file begins with something other than white space or a brace. Reads only the beginning
+// of the file.
 bool may_be_json(const std::string& path);
-// A kill at any moment leaves the old or the new file, which is on the disk when this is done.
+// A kill at any moment leaves either the old file or the new one. The new file is on the disk when this
+// returns.
 void write_text(const std::string& path, std::string_view text);
 
-// Makes a file and opens it, as mkstemp(): the name's last XXXXXX become what no other file has; -1, and errno, where it cannot.
+// Creates and opens a file as mkstemp() does: replaces the last XXXXXX of `name` so that the name is unused.
+// Returns the descriptor, or -1 with errno set.
 int made_file(std::string& name);
 
-// Whether its name ends so, in letters of either case; `suffix` in small ones.
+// Whether the name ends with `suffix`, in either case. `suffix` is in lower case.
 bool is_named(const std::string& path, std::string_view suffix);
 bool is_folder(const std::string& path);
 bool is_there(const std::string& path);
-// Whether both are there and one and the same, whatever their names.
+// Whether both paths exist and lead to the same file.
 bool is_same(const std::string& one, const std::string& other);
-// False of pipes and devices alone: what is not there, or a folder, reading tells.
+// False only for pipes and devices. Missing files and folders are reported when they are read.
 bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
-// Fields of JSON that the library or this command wrote: the first number or string that follows "key": after the
-// first mention of "scope": (an empty scope: from the beginning). No parser: unknown text gives nothing or nonsense,
-// so it serves only to show and to suggest defaults.
+// Fields of JSON that the library or this command wrote. They find the first value that follows "key": after
+// the first mention of "scope": (an empty scope: from the beginning). This is no parser: on unknown text the
+// result is empty or wrong. Use it only to show values and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
-// An array's elements, as they are written but for white space.
+// The elements of an array as they are written, without white space.
 std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key);
-// The text as a JSON string, with its quotes. What is no UTF-8 is replaced.
+// The text as a JSON string with its quotes. Bytes that are not UTF-8 are replaced.
 std::string json_quoted(std::string_view text);
-// Likewise, and what is no UTF-8 is kept: a byte as \udc80 to \udcff, as Python's surrogateescape has it.
+// The same, but keeps bytes that are not UTF-8: a byte is written as \udc80 to \udcff, as Python's
+// surrogateescape does.
 std::string json_bytes(std::string_view text);
 
 }  // namespace command

@@ -21,10 +21,11 @@ namespace command {
 
 namespace {
 
-// That there is nothing to lock, or nothing to lock it with: a folder that is not there, or may be written to but not read.
+// Whether the error means that the folder does not exist, or can be written to but not read.
 bool is_no_folder_to_lock(int error) { return error == ENOENT || error == EACCES; }
 
-// That the file system has no such locks. NFS wants a file open for writing (EBADF), which no folder is.
+// Whether the error means that the file system has no such locks. NFS locks only files that are open for
+// writing (EBADF), and a folder cannot be.
 bool has_no_locks(int error) {
   return error == ENOLCK || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == ENOTTY || error == EINVAL || error == EBADF;
 }
@@ -34,7 +35,7 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "unknown";
 }
 
-// Whether a file of a lock is of a process of this host that is no more.
+// Whether a lock file belongs to a process of this host that has ended.
 bool is_gone(const std::string& holder) {
   const std::string host = host_name() + " ";
   pid_t process = 0;

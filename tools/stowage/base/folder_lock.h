@@ -1,5 +1,6 @@
-// One writer a folder: an advisory lock on the folder itself, which leaves no file behind and ends with the process. Where the file system has no
-// such locks, a file in the folder, .stowage-lock, with the writer's host and process; the command says so.
+// Lets one process at a time write into a folder. It takes an advisory lock on the folder itself, which
+// leaves no file and ends with the process. If the file system has no such locks, it makes the file
+// .stowage-lock in the folder, with the host and process of the writer, and the command says so.
 #pragma once
 #include <string>
 
@@ -7,7 +8,8 @@ namespace command {
 
 class FolderLock {
  public:
-  // Throws where another process holds it. The file of a process of this host that is no more is taken over; of another host nothing is known.
+  // Throws a Failure if another process holds the lock. Takes over the lock file of a process of this host
+  // that has ended. A lock file of another host counts as held.
   explicit FolderLock(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -16,7 +18,7 @@ class FolderLock {
   void make_file(const std::string& folder);
 
   int descriptor_;
-  std::string file_;   // empty: there is none
+  std::string file_;   // empty: no file was made
 };
 
 }  // namespace command

@@ -30,7 +30,9 @@ std::string conversion(const char* encoding, const std::string& name) {
   return fmt::format("{} {} > {}", command, shell_word(name), shell_word(renamed(name, "utf8")));
 }
 
-// As iconv calls it; null where it is none of these. Without a mark it shows in the zero bytes of ASCII characters, of which there is one in so many at least.
+// The name that iconv has for the encoding; null if the text is neither UTF-16 nor UTF-32. Without a
+// byte-order mark, these show by the zero bytes of ASCII characters. At least one in `one_in` characters must
+// be ASCII.
 const char* wide_encoding(std::string_view text, size_t one_in) {
   using namespace std::string_view_literals;
   if (text.starts_with("\xFF\xFE\0\0"sv) || text.starts_with("\0\0\xFE\xFF"sv)) return "UTF-32";
@@ -45,11 +47,12 @@ const char* wide_encoding(std::string_view text, size_t one_in) {
   return even == 0 ? "UTF-16LE" : odd == 0 ? "UTF-16BE" : nullptr;
 }
 
-struct Foreign { std::string_view begin; const char *what, *how; };   // how: {0} is the file, {1} its name without its ending, {2} the file as a string of Python
+// how: {0} is the file, {1} its name without the ending, {2} the file as a Python string
+struct Foreign { std::string_view begin; const char *what, *how; };
 
 constexpr const char* by_pandas = "python3 -c \"import pandas; pandas.read_{}({{2}}).to_json({{1}} + '.jsonl', orient='records', lines=True)\"";
 
-// The longest beginnings first, where one begins another.
+// If one beginning is a prefix of another, the longer one comes first.
 Foreign found_in(std::string_view content) {
   using namespace std::string_view_literals;
   static const std::string parquet = fmt::format(fmt::runtime(by_pandas), "parquet"), feather = fmt::format(fmt::runtime(by_pandas), "feather");
@@ -104,7 +107,7 @@ std::string python_string(const std::string& text) {
 
 std::string encoding_advice(std::string_view text, const std::string& name) {
   if (const char* const wide = wide_encoding(text, 32)) return fmt::format("; it is {}: {}", wide, conversion(wide, name));
-  size_t valid = 0;   // characters beyond ASCII
+  size_t valid = 0;   // characters outside of ASCII
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text.substr(at));
     valid += length > 1;

@@ -1,4 +1,4 @@
-// The library's objects as values that are released by themselves, and its infos as plain return values.
+// The library's objects as values that release themselves, and its info structs as plain return values.
 #pragma once
 #include <memory>
 
@@ -28,7 +28,7 @@ Info sized() {
   return info;
 }
 
-// `entry` is one of the library's queries: (const Object*, Info*) -> status.
+// `entry` is a query function of the library: (const Object*, Info*) -> status.
 template <class Info, class Object>
 Info query(stw_status (*entry)(const Object*, Info*), const Object* object) {
   Info info = sized<Info>();

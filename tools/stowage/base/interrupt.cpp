@@ -18,11 +18,11 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 
 template <size_t size>
 void tell_from_handler(const char (&text)[size]) {
-  // Nothing can be done where even this fails.
+  // If this fails, nothing can be done.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size - 1);
 }
 
-// stw_trainer_cancel only sets a flag: it may be called from a handler.
+// stw_trainer_cancel only sets a flag, so that a handler may call it.
 void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
     first_signal = signal;
@@ -31,7 +31,8 @@ void handle(int signal) {
     if (stw_trainer* trainer = to_cancel.load()) stw_trainer_cancel(trainer);
     return;
   }
-  // The kernel, the shell and a service manager all send this one, or send it after SIGTERM: it asks for no more than the first.
+  // The kernel, the shell and a service manager may all send SIGHUP, also after SIGTERM. It never counts as
+  // the second signal.
   if (signal == SIGHUP) return;
   if (has_checkpoint.load())
     tell_from_handler("\nstowage: error: ended at once; the last complete checkpoint is unharmed\n");
@@ -52,10 +53,11 @@ void install(void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  static const bool is_ignored[] = {is_ignored_now(SIGINT), is_ignored_now(SIGTERM), is_ignored_now(SIGHUP)};   // from the beginning: under nohup, or in the background
+  // as they were at the start: under nohup or in the background
+  static const bool is_ignored[] = {is_ignored_now(SIGINT), is_ignored_now(SIGTERM), is_ignored_now(SIGHUP)};
   if (!is_ignored[0]) sigaction(SIGINT, &action, nullptr);
   if (!is_ignored[1]) sigaction(SIGTERM, &action, nullptr);
-  // One more of them does not end a run that is over but for its exit code.
+  // A further SIGHUP must not end a run that only has to return its exit code.
   if (handler == end_at_once && signals.load() > 0) action.sa_handler = SIG_IGN;
   if (!is_ignored[2]) sigaction(SIGHUP, &action, nullptr);
 }

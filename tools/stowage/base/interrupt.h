@@ -1,6 +1,7 @@
-// Ctrl-C (SIGINT), a terminal that goes away (SIGHUP), and what a cluster sends before it kills (SIGTERM): they end the process at once, with
-// the exit code 128 and the signal's number. Where a run can be gone on with, the first asks it to stop its step and save, and the second
-// ends the process. Files are replaced atomically, so that is safe at any moment.
+// Signals that ask the command to stop: SIGINT (Ctrl-C), SIGHUP (the terminal was closed) and SIGTERM (a
+// cluster sends it before it kills). By default they end the process at once, with exit code 128 plus the
+// signal's number. During a run that can be resumed, the first signal asks the run to stop its step and save,
+// and the second one ends the process. This is safe at any moment, because files are replaced atomically.
 #pragma once
 #include "stowage.h"
 
@@ -8,27 +9,29 @@ namespace command {
 
 class Interrupt {
  public:
-  // Takes over SIGINT, SIGTERM and SIGHUP. `saves`: what is under way is saved then, as people are told.
+  // Handles SIGINT, SIGTERM and SIGHUP. `saves`: the message to the user says that the run is saved first.
   explicit Interrupt(bool saves = true);
-  ~Interrupt();  // from then on they end the process at once
+  ~Interrupt();  // from here on the signals end the process at once
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const { return exit_code() != 0; }
-  // Of what a signal stops: 0 before the first one.
+  // The exit code for the first signal; 0 before it.
   int exit_code() const;
-  // There is a checkpoint to go on from; until then who ends the process at once is told that there is none.
+  // Records that there is a checkpoint to resume from. Before that, the message of an immediate end says that
+  // there is none.
   void saved();
-  // While it is set, the first signal also stops the trainer's work under way: a step that is dropped is made again, an evaluation need not
-  // be finished.
+  // While a trainer is set, the first signal also cancels its current work. A cancelled step is made again
+  // after resuming; a cancelled evaluation is given up.
   void cancels(stw_trainer* trainer);
 };
 
-// The signals above end the process at once, with their exit code. Not those that are ignored, as under nohup.
+// From now on the signals above end the process at once, with their exit code. Signals that are ignored, as
+// under nohup, stay ignored.
 void end_at_signals();
-// A file that may not grow further fails to be written, and ends nothing.
+// When a file exceeds the limit on file sizes, writing it fails and the process goes on.
 void outlive_file_limits();
-// What is written to a pipe that nobody reads any more fails, and ends nothing.
+// When the reader of a pipe has gone, writing to it fails and the process goes on.
 void outlive_failed_writes();
 
 }  // namespace command

@@ -49,7 +49,7 @@ std::string_view JsonReader::string() {
 
 std::string JsonReader::decoded(bool with_bytes) {
   std::string out;
-  const auto code_unit = [&](std::string_view raw) {   // behind \u
+  const auto code_unit = [&](std::string_view raw) {   // parses \u and four digits
     unsigned unit = 0;
     const std::string_view digits = raw.substr(std::min<size_t>(2, raw.size()), 4);
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), unit, 16);
@@ -75,7 +75,7 @@ std::string JsonReader::decoded(bool with_bytes) {
       out += static_cast<char>(code & 0xFF);
       continue;
     }
-    if (code >= 0xD800 && code < 0xE000) {   // half of a pair
+    if (code >= 0xD800 && code < 0xE000) {   // a surrogate
       const uint32_t low = code < 0xDC00 && raw.starts_with("\\u") ? code_unit(raw) : 0;
       if (low < 0xDC00 || low >= 0xE000) fail(fmt::format("expected a pair of surrogates, found half of one (\\u{:04x}), which is no character, in the string that ends", code));
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
@@ -122,7 +122,7 @@ std::string_view JsonReader::take_not_finite() {
 std::string_view JsonReader::skip() {
   skip_space();
   const std::string_view begin = rest_;
-  std::string open;   // the brackets that end what is open, the innermost last
+  std::string open;   // closing brackets of what is open, innermost last
   const auto take_key = [&] {
     string();
     expect(':');

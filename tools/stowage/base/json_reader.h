@@ -1,5 +1,5 @@
-// Reads JSON of a form that is known: objects, arrays, strings and whole numbers. What is not of it is one Failure that says at
-// which byte.
+// Reads JSON of a known form: objects, arrays, strings and whole numbers. Any other input throws a Failure
+// that names the byte.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@ namespace command {
 
 class JsonReader {
  public:
-  // `damaged` begins every failure, `offset` is where the text lies in its file. The text must outlive the reader.
-  // `names_lines`: failures name the line, too.
+  // Every failure begins with `damaged`. `offset` is the position of the text in its file. `names_lines`:
+  // failures also name the line. The text must outlive the reader.
   JsonReader(std::string_view text, std::string damaged, size_t offset = 0, bool names_lines = false)
       : text_(text), rest_(text), damaged_(std::move(damaged)), offset_(offset), names_lines_(names_lines) {}
 
@@ -18,20 +18,21 @@ class JsonReader {
   bool take(char c);
   bool is_next(char c);
   void expect(char c);
-  // With its escapes as they are written.
+  // A string as it is written, with its escapes.
   std::string_view string();
-  // What the string stands for, in UTF-8.
+  // A string with its escapes decoded, in UTF-8.
   std::string text() { return decoded(false); }
-  // Likewise of one that json_bytes() made.
+  // The same for a string that json_bytes() wrote.
   std::string bytes() { return decoded(true); }
   uint64_t whole();
   // A number of any form, as it is written.
   std::string_view number();
-  // Whether `true`, `false` or `null` comes next, which is then behind it.
+  // Reads `true`, `false` or `null` if it comes next. Returns whether it did.
   bool take_word(std::string_view word);
-  // NaN, Infinity or -Infinity, which Python's json writes; empty where none of them comes next.
+  // Reads NaN, Infinity or -Infinity, which Python's json writes. Empty if none of them comes next.
   std::string_view take_not_finite();
-  // A value of any form, as it is written. Takes no memory for it but a byte a level.
+  // Reads a value of any form and returns it as it is written. Uses one byte of memory for each level of
+  // nesting.
   std::string_view skip();
   bool at_end();
 

@@ -105,7 +105,8 @@ JsonValue read_object(std::string_view text, const std::string& path, const std:
 }
 
 void JsonView::fail(std::string_view expected) const {
-  const char* const colon = place_.ends_with(": ") ? "" : ": ";   // of a whole file or line, before the names of members
+  // a place that ends so is a whole file or line
+  const char* const colon = place_.ends_with(": ") ? "" : ": ";
   throw Failure(exit_failed, fmt::format("{}{}expected {}", place_, colon, expected));
 }
 
@@ -119,7 +120,8 @@ JsonView JsonView::at(std::string_view key) const {
   std::string place = fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", key);
   if (is_null()) return JsonView(null, std::move(place));
   const auto& all = members();
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });   // the last one counts
+  // the last one counts
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });
   return JsonView(found == all.rend() ? null : found->value, std::move(place));
 }
 

@@ -1,4 +1,4 @@
-// JSON of which only parts are known: read whole, then asked for what it should have.
+// JSON of which only parts are known. It is read whole and then queried.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@ struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
-  bool is_skipped = false;   // of read_object: its kind is known, and nothing else
-  std::string text;   // of a string; a number as it is written
+  bool is_skipped = false;   // by read_object: only `kind` is set
+  std::string text;   // a string, or a number as it is written
   std::vector<JsonValue> elements;
   std::vector<JsonMember> members;
 };
@@ -25,16 +25,20 @@ struct JsonMember {
   JsonValue value;
 };
 
-bool operator==(const JsonValue& a, const JsonValue& b);   // members in any order, numbers as they are written
+// members in any order; numbers are compared as they are written
+bool operator==(const JsonValue& a, const JsonValue& b);
 JsonValue text_value(std::string text);
 
-// As Python's json: of members with one name the last one counts, and NaN and Infinity are numbers, which nothing here takes.
-// A byte-order mark in front is no part of it. Throws a Failure that begins with `path`, also for what is nested deeper than 64, or not UTF-8.
+// Reads JSON as Python's json does: the last of several members with one name counts, and NaN and Infinity
+// are numbers. (No field here accepts them.) A byte-order mark at the beginning is skipped. Throws a Failure
+// that begins with `path`, also if values are nested deeper than 64 or the text is not UTF-8.
 JsonValue read_json(std::string_view text, const std::string& path);
-// The same, but of an object strings, arrays and objects are skipped, but for members that `is_used` says, and of what is no object all.
+// The same, but skips all strings, arrays and objects in the object except the members for which `is_used` is
+// true. If the text is not an object, everything is skipped.
 JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used);
 
-// A value and where it lies ("tokenizer.json: model.vocab"), which every Failure names. The value must outlive it.
+// A value and its place ("tokenizer.json: model.vocab"), which every Failure names. The value must outlive
+// the view.
 class JsonView {
  public:
   JsonView(const JsonValue& value, std::string place) : value_(&value), place_(std::move(place)) {}
@@ -44,17 +48,17 @@ class JsonView {
   bool is_text() const { return value_->kind == JsonValue::Kind::string; }
   bool is_array() const { return value_->kind == JsonValue::Kind::array; }
   bool is_negative() const { return value_->kind == JsonValue::Kind::number && value_->text.starts_with('-'); }
-  // Null where there is no such member, or this is null itself.
+  // A view of null if there is no such member or if this is null.
   JsonView at(std::string_view key) const;
-  // Throw where this is of another kind.
+  // These throw a Failure if the value is of another kind.
   const std::vector<JsonMember>& members() const;
   std::vector<JsonView> elements() const;
   const std::vector<JsonValue>& raw_elements() const;
   const std::string& text() const;
-  std::string word() const;   // a string, a number or a truth, as it is written
+  std::string word() const;   // a string, a number or a boolean, as it is written
   const JsonValue& raw() const { return *value_; }
   uint64_t whole(uint64_t largest) const;
-  // The same, but null has a default.
+  // The same, but null gives a default.
   bool flag_or(bool otherwise) const;
   std::string text_or(std::string_view otherwise) const;
 

@@ -18,7 +18,7 @@ std::optional<uint64_t> read_hash(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && text.size() == 16 ? std::optional(hash) : std::nullopt;
 }
 
-// Settings of older runs have no checksum.
+// Throws a Failure if the checksum is wrong. Settings of older runs have no checksum.
 void check_sum(const std::string& text, const std::string& path) {
   const size_t at = text.rfind(checksum_field);
   if (at == std::string::npos) return;

@@ -1,4 +1,5 @@
-// settings.json of a run: the options that the run was given. Anything may read them here; run_settings.h writes them.
+// settings.json of a run: the options that the run was given. This file reads them; run_settings.h writes
+// them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +15,7 @@ namespace command {
 
 inline constexpr std::string_view settings_format = "stowage-settings";
 inline constexpr uint64_t settings_version = 1;
-// Stands before the checksum, which is of all text in front of it.
+// Precedes the checksum, which covers all text before this field.
 inline constexpr std::string_view checksum_field = ", \"checksum\": \"";
 
 // Reads the text of settings.json. Calls option(reader, name) for each option, which must read the values.
@@ -23,7 +24,7 @@ inline constexpr std::string_view checksum_field = ", \"checksum\": \"";
 using ReadOption = std::function<void(JsonReader& reader, const std::string& name)>;
 std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const ReadOption& option,
                                     std::vector<std::pair<std::string, std::string>>* recorded = nullptr);
-// The same of a run's folder. Empty if the run has no settings.json.
+// The same for a run's folder. Empty if the run has no settings.json.
 std::optional<uint64_t> for_settings(const std::string& folder, const ReadOption& option);
 
 // The options in the text of a settings.json, as on a command line. Throws a Failure that names `path` if the text

@@ -1,4 +1,4 @@
-// The lines of a text that say something, for files that have one thing a line.
+// Lines of a text, for files with one item a line.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,14 +8,14 @@ namespace command {
 
 inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// A byte-order mark in front, which some editors put there, says how a text is stored and is no part of it.
+// Removes the byte-order mark that some editors put at the beginning. It is not part of the text.
 inline std::string_view without_mark(std::string_view content) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   if (content.starts_with(mark)) content.remove_prefix(mark.size());
   return content;
 }
 
-// line(number, text), numbers from 1 on, for every line until it returns false.
+// Calls line(number, text) for each line until it returns false. Numbers start at 1.
 template <class Line>
 void for_all_lines(std::string_view content, const Line& line) {
   content = without_mark(content);
@@ -27,7 +27,7 @@ void for_all_lines(std::string_view content, const Line& line) {
   }
 }
 
-// The same for every line that is not blank.
+// The same, without blank lines.
 template <class Line>
 void for_lines(std::string_view content, const Line& line) {
   for_all_lines(content, [&](uint64_t number, std::string_view here) { return is_blank(here) || line(number, here); });

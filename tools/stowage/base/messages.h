@@ -1,4 +1,5 @@
-// What the command says beside its answers. Neither throws nor fails: a message must not end what it is about.
+// Messages of the command, in addition to its answers. These functions neither throw nor fail: a message must
+// not end the work that it is about.
 #pragma once
 #include <fmt/format.h>
 
@@ -9,21 +10,23 @@
 
 namespace command {
 
-// As it is, on stderr. Where that is closed or full the words are lost, and the exit code says the rest.
+// Writes the text unchanged to stderr. If stderr is closed or full, the text is lost, and only the exit code
+// reports the failure.
 void write_to_stderr(std::string_view text) noexcept;
-// As it is, on standard output. A failure stays with the stream: `main` reports it in the end.
+// Writes the text unchanged to standard output. A failure stays in the stream's state, and `main` reports it
+// at the end.
 void write_to_stdout(std::string_view text) noexcept;
 
-// A line on stderr, which steers no terminal whatever a path has in it.
+// Writes a line to stderr. Control characters, such as those in a path, are replaced.
 template <class... Values>
 void complain(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {
     write_to_stderr(printable(fmt::format(format, std::forward<Values>(values)...)) + "\n");
-  } catch (...) {   // no memory for it
+  } catch (...) {   // out of memory
   }
 }
 
-// Lines on standard output, of what goes on where nobody listens any more.
+// Writes lines to standard output, for work that goes on even if they cannot be written.
 template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {
@@ -32,8 +35,9 @@ void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
   }
 }
 
-// The descriptors 0 to 2 that the caller closed are opened so that their use fails as if they were closed: no file that is
-// opened later gets their number, and with it what is written to them.
+// Opens those of descriptors 0 to 2 that the caller closed, in such a way that using them fails as if they
+// were closed. Otherwise a file that is opened later would get one of these numbers, and with it the output
+// of the command.
 void occupy_standard_descriptors() noexcept;
 
 }  // namespace command

@@ -18,7 +18,8 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr double live_interval = 0.1;                            // seconds
-constexpr double plain_interval = 1, plain_interval_limit = 60;  // seconds; grows with the run, so that logs stay short
+// seconds; the interval grows with the run, so that logs stay short
+constexpr double plain_interval = 1, plain_interval_limit = 60;
 
 uint64_t tenth(uint64_t batches, uint64_t last) { return last ? batches * 10 / last : 10; }
 
@@ -47,7 +48,8 @@ bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
 std::string ProgressLine::text(const stw_progress& now, double seconds, size_t columns) const {
   const std::string at = grouped(now.batches), total = grouped(last_), rate = rates();
   const bool over = now.batches >= last_;
-  const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };   // without the sign
+  // NaN without its sign
+  const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };
   const double done = static_cast<double>(now.batches - first_);
   const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
   const std::string accuracy = unit_ == "pairs/s" ? fmt::format("  accuracy {:.3f}", now.accuracy) : "";
@@ -77,7 +79,7 @@ void ProgressLine::within(const stw_watch_info& now) {
   const std::string all = grouped(now.total);
   const std::string text = fmt::format("step {}/{}  {:>2.0f} %{}", grouped(batches_ + 1), grouped(last_), std::floor(100 * now.share),
                                        now.total > 1 ? fmt::format("  micro-step {} of {}", grouped(std::min(now.done + 1, now.total)), all) : "");
-  // What is known of the steps before stays beside it, as far as there is room.
+  // The figures of the previous step follow, as far as there is room.
   const size_t columns = columns_of(STDOUT_FILENO);
   const size_t loss = shown_.find("loss");
   const std::string line = (text + (loss == std::string::npos ? "" : "  " + shown_.substr(loss))).substr(0, columns - 1);
@@ -106,7 +108,7 @@ void ProgressLine::say(const std::string& text) {
 }
 
 void ProgressLine::finish() {
-  if (live_ && is_within_) tell("\r{}\x1b[K", shown_);   // of a step that was stopped
+  if (live_ && is_within_) tell("\r{}\x1b[K", shown_);   // the step was stopped
   if (live_ && !shown_.empty()) tell("\n");
   shown_.clear();
   is_within_ = false;

@@ -1,4 +1,4 @@
-// What a person sees while a run goes on: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+// Shows the progress of a run: one line that is redrawn on a terminal, and occasional plain lines elsewhere.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace command {
 
 class ProgressLine {
  public:
-  // From `first` batches consumed to `last`. Bytes are the plan's. `unit`: of what is learned in a second; `tokens`: of all
-  // samples of a batch.
+  // The run goes from `first` consumed batches to `last`. The bytes are those of the plan. `unit` is the unit
+  // of the rate of learning, such as "pairs/s". `tokens` is the number of tokens in all samples of a batch.
   ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit, uint64_t tokens);
-  // After a step; draws where it is time to.
+  // Called after a step. Draws if it is time to.
   void step(const stw_progress& now);
-  // In the middle of a step; on a terminal alone.
+  // Called during a step. Draws on a terminal only.
   void within(const stw_watch_info& now);
-  // A line of its own, above the live line.
+  // Writes a line above the live line.
   void say(const std::string& text);
   // Leaves the last state of the live line on the terminal.
   void finish();
@@ -25,9 +25,9 @@ class ProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
   bool due(uint64_t batches, Clock::time_point now) const;
-  // For a line of `columns`: in words where they fit, else in short.
+  // The text for a line of `columns`: the long form if it fits, else a short one.
   std::string text(const stw_progress& now, double seconds, size_t columns) const;
-  // Of all tokens of samples, as a plan predicts them, and of those that are learned, or other units, where these are not the same.
+  // The rate of all tokens of samples, as a plan predicts it, and the rate in `unit_` if it differs.
   std::string rates() const;
   void draw();
 
@@ -38,10 +38,10 @@ class ProgressLine {
   const Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
   uint64_t drawn_tenth_;
-  uint64_t batches_;   // that are made
-  double rate_ = 0, token_rate_ = 0;  // of `unit`, and of tokens of samples; smoothed
+  uint64_t batches_;   // batches that have been made
+  double rate_ = 0, token_rate_ = 0;  // smoothed rates, in `unit` and in tokens of samples
   std::string shown_;
-  bool is_within_ = false;   // what is on the terminal tells of the middle of a step
+  bool is_within_ = false;   // the terminal shows a state in the middle of a step
 };
 
 }  // namespace command

@@ -11,12 +11,12 @@
 namespace command {
 namespace {
 
-// Of a sequence that a terminal may be sent; 0: of none.
+// Bytes of a sequence that is safe for a terminal; 0 if there is none.
 size_t printable_length(std::string_view text) {
   const size_t length = utf8_length(text);
   const unsigned char first = static_cast<unsigned char>(text[0]);
   if (length == 1 && ((first < 0x20 && first != '\n' && first != '\t') || first == 0x7F)) return 0;
-  // C1 controls, U+0080 to U+009F, steer terminals as ESC does.
+  // C1 controls, U+0080 to U+009F, control terminals as ESC does.
   return length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0 ? 0 : length;
 }
 

@@ -1,4 +1,4 @@
-// Calls of the system that a signal may cut short.
+// System calls that a signal may interrupt.
 #pragma once
 #include <cerrno>
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace command {
 
-// Again where a signal came in between.
+// Repeats the call while a signal interrupts it.
 template <class Call>
 auto repeated(const Call& call) {
   auto result = call();
@@ -14,14 +14,14 @@ auto repeated(const Call& call) {
   return result;
 }
 
-// Null, and errno, where it cannot be opened.
+// Returns null and sets errno if the file cannot be opened.
 inline std::FILE* open_file(const char* path, const char* mode) {
   std::FILE* file = std::fopen(path, mode);
   while (!file && errno == EINTR) file = std::fopen(path, mode);
   return file;
 }
 
-// How many bytes were written; all of them unless there is an error, which errno says.
+// Returns the number of bytes written. If it is less than all of them, errno has the error.
 inline size_t write_all(std::string_view bytes, std::FILE* file) {
   size_t done = 0;
   while (done < bytes.size()) {

@@ -1,4 +1,4 @@
-// An order that does not depend on the one in a file, the same each time.
+// A fixed pseudorandom order, which is the same in every run.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -8,7 +8,7 @@ namespace command {
 
 enum class Order : uint8_t { shuffled, of_file };
 
-// Fisher and Yates, by splitmix64; unless the file's order is to stay.
+// Fisher-Yates shuffle with splitmix64. Does nothing if the order of the file is to stay.
 template <class T>
 void shuffle(std::vector<T>& list, Order order) {
   if (order == Order::of_file) return;

@@ -34,7 +34,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 std::optional<uint64_t> parse_bytes(std::string_view text) {
-  // mantissa / scale is the number as written; both stay below 2^64, so their product with a unit fits 128 bits.
+  // The number is mantissa / scale. Both stay below 2^64, so that the product with a unit fits 128 bits.
   uint64_t mantissa = 0, scale = 1;
   size_t at = 0, digits = 0;
   bool fraction = false;
@@ -65,7 +65,7 @@ std::string human_bytes(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} bytes", bytes);
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  // 1023.95 and more would be printed as 1024.0.
+  // From 1023.95 on, a value would be printed as 1024.0.
   for (; value >= 1023.95 && unit + 1 < names.size(); ++unit) value /= 1024;
   if (value == std::floor(value)) return fmt::format("{:.0f} {}", value, names[unit]);
   return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : 1, names[unit]);

@@ -1,4 +1,4 @@
-// Numbers as people write and read them: bytes, counts, durations. Pure functions.
+// Numbers in the form that people write and read: bytes, counts, durations. Pure functions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace command {
 
-// "8GiB", "8 GB", "1.5GiB", "8589934592": whole bytes, rounded down. Units: B, KB to TB (powers of 1000), KiB to TiB
-// (powers of 1024), in any case. Nothing for everything else, and where the result exceeds 64 bits.
+// "8GiB", "8 GB", "1.5GiB", "8589934592": whole bytes, rounded down. Units: B, KB to TB (powers of 1000), KiB
+// to TiB (powers of 1024), in either case. Empty for other text, and if the result exceeds 64 bits.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 
 std::string human_bytes(uint64_t bytes);    // "12.3 MiB"

@@ -6,8 +6,8 @@ namespace command {
 
 namespace {
 
-// What the first byte of a sequence says: its length, and between which bytes the second one lies (overlong forms, surrogates and what lies past
-// U+10FFFF show there). Length 0: no sequence begins with this byte.
+// What the first byte of a sequence determines: the length, and the range of the second byte, which excludes
+// overlong forms, surrogates and codes past U+10FFFF. Length 0: no sequence begins with this byte.
 struct Lead { size_t length; unsigned char least, most; };
 Lead lead_of(unsigned char first) {
   constexpr unsigned char least = 0x80, most = 0xBF;
@@ -18,7 +18,8 @@ Lead lead_of(unsigned char first) {
   return {4, first == 0xF0 ? static_cast<unsigned char>(0x90) : least, first == 0xF4 ? static_cast<unsigned char>(0x8F) : most};
 }
 
-// Bytes of `text`, which is not empty, that are those of a sequence, of which the last ones may be missing.
+// Number of bytes at the beginning of `text` that belong to the sequence; its last bytes may be missing.
+// `text` is not empty.
 size_t begun_length(std::string_view text, const Lead& lead) {
   size_t at = std::min<size_t>(lead.length, 1);
   for (; at < std::min(lead.length, text.size()); ++at) {

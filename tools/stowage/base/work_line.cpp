@@ -22,7 +22,7 @@ struct Destroy {
 bool is_shown = false;
 std::function<void(const stw_watch_info&)> draw_step;
 
-// Null: another line tells of that work.
+// Null: another line shows this work.
 const char* name_of(uint32_t work) {
   switch (work) {
     case STW_WORK_PLAN: return "planning";
@@ -44,7 +44,7 @@ int32_t draw(void*, const stw_watch_info* now) noexcept {
     const std::string text = now->total > 0 ? fmt::format("{}  {:.0f} %", name, std::floor(100 * now->share)) : fmt::format("{} ...", name);
     write_to_stderr("\r" + text.substr(0, columns_of(STDERR_FILENO) - 1) + "\x1b[K");
     is_shown = true;
-  } catch (...) {   // a message must not end what it is about
+  } catch (...) {   // a message must not end the work that it is about
   }
   return 0;
 }

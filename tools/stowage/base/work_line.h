@@ -1,4 +1,5 @@
-// How far a long call of the library is: a line on a terminal that stderr is, which is redrawn, and gone when the call has ended.
+// Shows the progress of a long call of the library: a line on stderr that is redrawn and removed when the
+// call ends. It appears only if stderr is a terminal.
 #pragma once
 #include <functional>
 #include <utility>
@@ -8,11 +9,12 @@
 
 namespace command {
 
-// For the options of whatever may take long; NULL where no terminal looks on.
+// The watch for the options of calls that may take long. Null if stderr is not a terminal.
 stw_watch* work_watch();
-// Takes the line back, if there is one.
+// Removes the line, if there is one.
 void end_work_line();
-// Who draws steps, while it lives: the line of a run, which is on standard output.
+// While an object of this type lives, its function draws steps. A run uses it to draw them on standard
+// output.
 class StepsDrawnBy {
  public:
   explicit StepsDrawnBy(std::function<void(const stw_watch_info&)> draw);
@@ -20,7 +22,7 @@ class StepsDrawnBy {
   StepsDrawnBy(const StepsDrawnBy&) = delete;
 };
 
-// As call(), of an entry that may take long.
+// The same as call(), for an entry that may take long.
 template <class Entry>
 stw_status long_call(Entry&& entry, stw_status tolerated = STW_OK) {
   struct End {

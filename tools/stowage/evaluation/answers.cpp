@@ -20,7 +20,7 @@ namespace {
 
 struct Asked {
   SeenText text;
-  std::vector<uint32_t> labels;   // of its one label; or of each token, UINT32_MAX: none
+  std::vector<uint32_t> labels;   // the text's label, or the label of each token (UINT32_MAX: none)
   std::vector<float> values;
 };
 
@@ -58,7 +58,7 @@ double cross_entropy(std::span<const float> logits, size_t label) {
   return largest + std::log(sum) - logits[label];
 }
 
-// Each label by itself, from its logit.
+// Mean over the labels, each of which is a binary decision by its own logit.
 double binary_cross_entropy(std::span<const float> logits, std::span<const float> values) {
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -105,7 +105,7 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
   const bool of_tokens = task == STW_TASK_TOKEN_LABEL, has_entities = of_tokens && are_entity_tags(labels);
   const std::vector<Asked> documents = documents_from(examples, first, task, width);
   Answered answered;
-  std::vector<uint32_t> wanted, given;   // of all texts, or words
+  std::vector<uint32_t> wanted, given;   // of all texts, or of all words
   std::vector<float> values, logits_of_values;
   EntityScores entities;
   for (size_t begin = 0; begin < documents.size(); begin += texts_at_once) {

@@ -1,5 +1,5 @@
-// What a model with labels, or with numbers, answers to texts of which these are known: its loss, and the figures that people report. Every text is computed
-// once.
+// The answers of a model with labels or numbers to texts whose labels or numbers are known: the loss and the
+// usual metrics. Each text is computed once.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,15 +15,16 @@ namespace command {
 
 struct Answered {
   double loss = 0;                  // mean over texts, or over words
-  std::optional<double> accuracy;   // of numbers none
-  uint64_t count = 0;               // texts, or words
-  std::vector<std::pair<std::string, double>> figures;   // by their names in JSON: f1_macro, mse, …; what is undefined is not a number
-  std::string by_type;              // of entities, as JSON; else empty
-  std::string line;                 // for people; empty: there are no figures
+  std::optional<double> accuracy;   // unset for numbers
+  uint64_t count = 0;               // number of texts, or of words
+  // metrics by their JSON names (f1_macro, mse, …); NaN if undefined
+  std::vector<std::pair<std::string, double>> figures;
+  std::string by_type;              // metrics of each entity type, as JSON; else empty
+  std::string line;                 // the metrics for people; empty: there are none
 };
 
-// The documents that begin with token number `first`, of a model with these labels and this task (STW_TASK_*). Throws a Failure with the library's status, STW_NON_FINITE among
-// them.
+// Evaluates the documents from token number `first` on. The model has these labels and this task
+// (STW_TASK_*). Throws a Failure with the library's status, which may be STW_NON_FINITE.
 Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels, size_t positive = 1);
 
 }  // namespace command

@@ -8,7 +8,7 @@
 namespace command {
 namespace {
 
-// "B-PER" as 'B' and "PER".
+// "B-PER" becomes 'B' and "PER".
 struct Tag { char kind; std::string_view type; };
 
 Tag read_tag(std::string_view tag) {

@@ -18,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds live_interval{0.2}, first_interval{1}, last_interval{60};   // plain lines become rarer, so that logs stay short
+// plain lines become rarer, so that logs stay short
+constexpr Seconds live_interval{0.2}, first_interval{1}, last_interval{60};
 
 std::string text_of(const std::string& label, const stw_progress& now, Seconds since) {
   const std::string all = grouped(now.evaluation_samples);
@@ -35,10 +36,10 @@ EvaluationLine::EvaluationLine(const stw_trainer* trainer, std::string label, bo
     thread_ = std::thread([this] {
       try {
         watch();
-      } catch (...) {   // a message must not end what it is about
+      } catch (...) {   // a message must not end the work that it is about
       }
     });
-  } catch (const std::system_error&) {   // then nobody tells
+  } catch (const std::system_error&) {   // no thread: no progress is shown
   }
 }
 

@@ -1,5 +1,5 @@
-// How far a long evaluation is, while another thread waits for it: a line that is redrawn on a terminal; plain lines now and then
-// elsewhere, where they are wanted.
+// Shows the progress of a long evaluation from a thread of its own: a line that is redrawn on a terminal, or
+// occasional plain lines elsewhere.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -12,10 +12,10 @@ namespace command {
 
 class EvaluationLine {
  public:
-  // `label`: the line's first word. `answers`: standard output is for the answer, so that a terminal on stderr is shown the line, and
-  // nothing else is.
+  // `label` is the first word of the line. `answers`: standard output is reserved for the answer. Then the
+  // line goes to stderr, and only if that is a terminal.
   EvaluationLine(const stw_trainer* trainer, std::string label, bool answers);
-  ~EvaluationLine();   // takes the live line back
+  ~EvaluationLine();   // removes the live line
   EvaluationLine(const EvaluationLine&) = delete;
   EvaluationLine& operator=(const EvaluationLine&) = delete;
 
@@ -31,7 +31,7 @@ class EvaluationLine {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
-  std::thread thread_;   // none where the system has no more
+  std::thread thread_;   // not running if the system could not start it
 };
 
 }  // namespace command

@@ -6,7 +6,8 @@
 namespace command {
 
 LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count, size_t positive) {
-  std::vector<double> right(count), wanted(count), given(count);   // texts by label: answered rightly, with that label, with that answer
+  // texts by label: answered correctly, having the label, answered with the label
+  std::vector<double> right(count), wanted(count), given(count);
   double hits = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     wanted[labels[i]] += 1;

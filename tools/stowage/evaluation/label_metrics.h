@@ -1,4 +1,4 @@
-// How good a classifier's answers are, in the figures that people report. Definitions: scikit-learn's f1_score and matthews_corrcoef.
+// Metrics of a classifier's answers. Definitions: scikit-learn's f1_score and matthews_corrcoef.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,13 +9,15 @@ namespace command {
 
 struct LabelMetrics {
   double accuracy = 0;
-  double f1_macro = 0;       // mean of the labels' F1, over the labels that are right for a text or were given as an answer
-  double f1_micro = 0;       // of all answers together; where a text has one label this is the accuracy
-  double matthews = 0;       // correlation of answers and labels, from -1 to 1; 0 where either are all alike
-  std::optional<double> f1;  // of two labels: that of the positive one
+  double f1_macro = 0;       // mean F1 of the labels that occur in texts or in answers
+  double f1_micro = 0;       // F1 over all answers; with one label for each text it equals the accuracy
+  // Matthews correlation of answers and labels, from -1 to 1; 0 if all answers or all labels are equal
+  double matthews = 0;
+  std::optional<double> f1;  // with two labels: F1 of the positive one
 };
 
-// `labels` are the right ones, `answers` those that were given, both below `count`; `positive` is the label of f1. Both have the same length, at least 1.
+// `labels` are the correct ones and `answers` the model's, all below `count`. `positive` is the label of f1.
+// Both spans have the same length, at least 1.
 LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count, size_t positive = 1);
 
 }  // namespace command

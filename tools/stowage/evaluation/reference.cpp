@@ -18,7 +18,7 @@
 namespace command {
 namespace {
 
-// `begin` tells that it begins, when a signal already stops it. `answers`: as EvaluationLine has it.
+// Calls `begin` first, when signals are already handled. `answers`: as in EvaluationLine.
 template <class Begin>
 void write(const Trainer& trainer, stw_dataset* data, const std::string& path, bool answers, const Begin& begin) {
   Interrupt interrupt(false);
@@ -32,7 +32,7 @@ void write(const Trainer& trainer, stw_dataset* data, const std::string& path, b
   if (status == STW_CANCELLED) throw Failure(interrupt.exit_code(), "stopped while the reference was computed; nothing of it is kept");
 }
 
-// The data against that reference; null where it is of other pairs.
+// Opens the data with that reference. Null if the reference has other pairs.
 Dataset against(const OpenData& data, const std::string& path) {
   try {
     return data.against(path);
@@ -88,7 +88,7 @@ TemporaryReference::TemporaryReference() {
   ::close(file);
 }
 
-// The file is there from the first constructor on, and its destructor takes it away whatever fails here.
+// The delegated constructor has made the file, and the destructor removes it even if the work here fails.
 TemporaryReference::TemporaryReference(const Trainer& trainer, stw_dataset* data) : TemporaryReference() { write(trainer, data, path_, true, [] {}); }
 
 TemporaryReference::TemporaryReference(stw_trainer* trainer, stw_dataset* data) : TemporaryReference() {

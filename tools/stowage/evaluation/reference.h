@@ -1,4 +1,5 @@
-// The log-probabilities that preferences like dpo are against, in files: those of the model that training begins with.
+// Files of log-probabilities of the reference model, which preference losses like dpo compare with. The
+// reference is the model with which training begins.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,34 +10,37 @@
 
 namespace command {
 
-inline constexpr const char* unfinished = ".new";   // at the end of the name of a file of them that is not a run's own yet
+// suffix of a reference file that does not yet belong to a run
+inline constexpr const char* unfinished = ".new";
 
-// Those of a run, which become files of its folder once that is the run's own.
+// The reference files of a run. They get their final names in the run's folder with keep().
 class References {
  public:
   References() = default;
   References(const References&) = delete;
   ~References();
-  // Opens `data` against `of_run`, the file of the run that goes on, or where there is none, or one of other pairs, against what the trainer says of it now. It becomes `file`.
+  // Reopens `data` with a reference, which becomes `file`. The reference is `of_run`, the file of the resumed
+  // run, if it exists and has the same pairs. Otherwise it is computed with the trainer's current model.
   void open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer);
   void keep();
 
  private:
-  std::vector<std::pair<std::string, std::string>> made_, copied_;   // from where, and what they become
+  std::vector<std::pair<std::string, std::string>> made_, copied_;   // pairs of source and target
 };
 
-// A file without a place of its own, for as long as this lives.
+// A reference in a temporary file, which lives as long as this object.
 class TemporaryReference {
  public:
   TemporaryReference(const Trainer& trainer, stw_dataset* data);
-  // Inside of a run, which sees to signals itself: throws a Failure whose status is STW_CANCELLED where one stopped it.
+  // For use inside a run, which handles signals itself. Throws a Failure with status STW_CANCELLED if a
+  // signal stopped it.
   TemporaryReference(stw_trainer* trainer, stw_dataset* data);
   ~TemporaryReference();
   TemporaryReference(const TemporaryReference&) = delete;
   const std::string& path() const { return path_; }
 
  private:
-  TemporaryReference();   // an empty file
+  TemporaryReference();   // makes an empty file
   std::string path_;
 };
 

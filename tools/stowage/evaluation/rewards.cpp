@@ -9,7 +9,8 @@
 namespace command {
 namespace {
 
-// Sums of the log-probabilities of each answer's tokens, in a file that has one for each token, 0 where it is not learned. `first`: the answers' first token.
+// Sums the log-probabilities of each answer's tokens. The file has one for each token, 0 for tokens that are
+// not learned. `first` is the first token of the answers.
 std::vector<double> sums_in(const std::string& path, const std::vector<OpenData::Answer>& answers, uint64_t first) {
   static_assert(std::endian::native == std::endian::little, "log-probabilities are stored little-endian");
   const std::string bytes = read_text(path);
@@ -30,7 +31,8 @@ Rewards rewards_by(const TemporaryReference& policy, const AnswersOf& pairs, con
   std::vector<double> sums = sums_in(policy.path(), pairs.answers, 0);
   const std::vector<double> before = has_reference(preference) ? sums_in(reference, pairs.answers, pairs.first_token) : std::vector<double>();
   for (size_t i = 0; i < before.size(); ++i) sums[i] -= before[i];
-  const double scale = beta ? static_cast<double>(*beta) : preference == "simpo" ? 2 : 0.1;   // the library's defaults
+  // the library's defaults
+  const double scale = beta ? static_cast<double>(*beta) : preference == "simpo" ? 2 : 0.1;
   Rewards rewards;
   for (size_t i = 0; i < sums.size(); ++i) {
     const double reward = scale * (preference == "dpo" ? sums[i] : sums[i] / static_cast<double>(pairs.answers[i].learned));

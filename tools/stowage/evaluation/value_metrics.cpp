@@ -25,7 +25,7 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return std::clamp(products / std::sqrt(squares_a * squares_b), -1.0, 1.0);
 }
 
-// From 1 on; equal numbers have the mean of the ranks that they take together.
+// Ranks from 1 on. Equal numbers share the mean of their ranks.
 std::vector<double> ranks_of(const std::vector<double>& numbers) {
   std::vector<size_t> order(numbers.size());
   std::iota(order.begin(), order.end(), size_t{0});

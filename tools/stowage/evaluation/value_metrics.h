@@ -1,5 +1,5 @@
-// How good answers with several labels, and numbers, are, in the figures that people report. Definitions: scikit-learn's accuracy_score, f1_score,
-// mean_squared_error and mean_absolute_error, SciPy's pearsonr and spearmanr.
+// Metrics of answers with several labels and of answers that are numbers. Definitions: scikit-learn's
+// accuracy_score, f1_score, mean_squared_error and mean_absolute_error; SciPy's pearsonr and spearmanr.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -7,21 +7,22 @@
 namespace command {
 
 struct LabelsMetrics {
-  double accuracy = 0;   // share of the texts of which all labels are right
-  double f1_macro = 0;   // mean of all labels' F1; that of a label that no text has and no answer names is 0
-  double f1_micro = 0;   // of all labels together
+  double accuracy = 0;   // share of texts in which all labels are correct
+  double f1_macro = 0;   // mean F1 of all labels; 0 for a label that occurs neither in texts nor in answers
+  double f1_micro = 0;   // F1 over all labels together
 };
 
-// `values` are the right ones and `logits` the answers, `count` a text. A label is there where its value is above 0.5, and named where its logit is
-// above 0.
+// `values` are the correct ones and `logits` the answers, `count` for each text. A text has a label if its
+// value is above 0.5. An answer names a label if its logit is above 0.
 LabelsMetrics labels_metrics(std::span<const float> values, std::span<const float> logits, size_t count);
 
-// Where a text has several numbers, each is the mean of theirs.
+// If a text has several numbers, each metric is the mean over them. (rmse is the root of that mean.)
 struct NumberMetrics {
   double mse = 0, mae = 0;
   double rmse = 0;              // root of mse
-  double pearson = 0;           // correlation of answers and numbers, from -1 to 1; NaN where either are all alike
-  double spearman = 0;          // that of their ranks, of which equal numbers share the mean
+  // correlation of answers and numbers, from -1 to 1; NaN if all answers or all numbers are equal
+  double pearson = 0;
+  double spearman = 0;          // the same for their ranks; equal numbers share their mean rank
 };
 NumberMetrics number_metrics(std::span<const float> values, std::span<const float> answers, size_t count);
 

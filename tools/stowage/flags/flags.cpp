@@ -46,7 +46,7 @@ void add_group(PlanFlags& flags, const std::string& pattern, stw_parameter_group
   flags.groups.push_back(group);
 }
 
-// "blocks.0-1:lr=0.1,decay=0"
+// Adds the group of a text such as "blocks.0-1:lr=0.1,decay=0".
 void add_group(PlanFlags& flags, const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) wrong_group(text, "it has no setting");
@@ -337,7 +337,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
 }
 
 bool is_preset(const std::string& name) {
-  if (is_there(name)) return false;   // as the library has it: what is there comes first
+  if (is_there(name)) return false;   // the library looks for files first, too
   for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
     if (name == preset) return true;
   return false;

@@ -1,4 +1,5 @@
-// The flags that several subcommands share: which model, and everything that affects memory or bits.
+// The flags that several subcommands share: those that choose the model, and all that affect memory or the
+// trained bits.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,7 +10,7 @@
 
 #include "base/handles.h"
 
-namespace CLI {   // its headers cost more to compile than all else here
+namespace CLI {   // not included: CLI11's headers take most of the time to compile
 class App;
 class Option;
 class Validator;
@@ -19,80 +20,84 @@ namespace command {
 
 struct ModelFlags {
   std::string source;
-  std::string weights;           // empty: those of the source, else random ones
-  std::optional<float> dropout;  // of all rates; unset: those of the config
+  std::string weights;           // empty: the weights of `source`, else random ones
+  std::optional<float> dropout;  // replaces all dropout rates; unset: those of the config
   uint64_t seed = 1337;
   std::string adapter;           // a folder of low-rank adapters
-  uint32_t adapter_rank = 0;     // or new ones; 0: none
+  uint32_t adapter_rank = 0;     // rank of new adapters; 0: none
   std::optional<float> adapter_alpha;
   float adapter_dropout = 0;
-  std::string adapter_targets;   // empty: all matrices of blocks
+  std::string adapter_targets;   // empty: all matrices of the blocks
   bool adapter_stabilised = false;
   uint64_t label_count = 0;      // of a classifier; 0: as the config says
-  std::vector<std::string> labels;   // their names; empty: the model's own
-  bool from_scratch = false;     // random weights, whatever lies beside the config
-  std::string task;              // of --task; empty: as the config says, or with labels a label of a text
+  std::vector<std::string> labels;   // names of the labels; empty: the model's own
+  bool from_scratch = false;     // use random weights, even if weights lie next to the config
+  // value of --task; empty: the task of the config, or with labels one label for each text
+  std::string task;
 };
 
-// What a preference weighs a pair by; unset: the library's defaults.
+// Settings of the loss on preference pairs. Unset: the library's defaults.
 struct PreferenceFlags {
   std::optional<float> beta, margin, answer_share;
 };
 
-// Where a run may have left its settings: with the adapters, where these are of a run.
+// The folder whose run settings apply: that of the adapters if they come from a run, else the model's.
 const std::string& run_of(const ModelFlags& flags);
 
 struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
-  std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
+  std::string device;  // empty: CUDA if available, else the CPU
+  // empty: the default, or with --resume the value of the run
+  std::string precision, optimizer, master, gradients, attention;
   std::string kernels = "auto", states = "auto", recompute = "auto";
-  std::string quantize = "auto", quantize_embeddings = "auto";   // of a run's adapters: as in the run
-  std::string preference = "auto";                               // none; where the data has pairs dpo, or what the run had that it comes from
-  std::vector<stw_parameter_group> groups;                      // frozen ones first
-  std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
-  std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
-  bool examples = false;                  // the data is prompts and answers, each a document
-  uint32_t micro_batch = 0;  // 0: chosen
+  std::string quantize = "auto", quantize_embeddings = "auto";   // auto with a run's adapters: as in the run
+  // auto: dpo if the data has pairs, or the preference of the run that the model comes from; else none
+  std::string preference = "auto";
+  std::vector<stw_parameter_group> groups;                      // those of --freeze first
+  std::vector<std::shared_ptr<const std::string>> patterns;     // owns the patterns that `groups` point to
+  // the token that ends a document; unset: documents are not separated
+  std::optional<uint32_t> document_end;
+  bool examples = false;                  // the data is examples, each of which is a document
+  uint32_t micro_batch = 0;  // 0: chosen by the planner
   uint32_t threads = 0;      // 0: one for each processor
-  std::optional<float> clip;  // unset: 1, or none where updates are fused
+  std::optional<float> clip;  // unset: 1, or no clipping with fused updates
   bool exact = false, fast = false, fused_update = false;
   bool keeps_documents() const { return document_end || examples; }
 };
 
-// A byte count such as 8GiB as the value of an option.
+// Adds an option whose value is a byte count such as 8GiB.
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description);
 CLI::Validator not_empty();
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);
-// --lora and its settings: new adapters.
+// Adds --lora and its settings, which create new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
-// Behind those of add_model_flags.
+// Call this after add_model_flags.
 CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
 void add_task_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_preference_flag(CLI::App& command, PlanFlags& flags);
-// --beta, --margin and --answer-share.
+// Adds --beta, --margin and --answer-share.
 void add_preference_flags(CLI::App& command, PreferenceFlags& flags);
 void set_preference(stw_trainer_options& options, const PreferenceFlags& flags);
 void add_document_flag(CLI::App& command, PlanFlags& flags);
-// --vram, --batch, --seq and --device.
+// Adds --vram, --batch, --seq and --device.
 void add_request_flags(CLI::App& command, PlanFlags& flags);
-// The rest of what `plan` and `train` take.
+// Adds the other flags that `plan` and `train` share.
 void add_numerics_flags(CLI::App& command, PlanFlags& flags);
 
-// Whether a plan's text asks for positions of tokens in their documents.
+// Whether a plan has an input with the positions of tokens in their documents.
 bool has_documents(std::string_view plan_json);
-// What a plan's text says is learned of pairs: "dpo", …, or "none".
+// The preference loss of a plan: "dpo", …, or "none".
 std::string preference_of(std::string_view plan_json);
-bool has_reference(const std::string& preference);   // whether it is against another model
+bool has_reference(const std::string& preference);   // whether the loss compares with a reference model
 
-// The library's number for "fp16", …; the name of such a number.
+// The library's number for "fp16", …, and the name for such a number.
 uint32_t precision_of(const std::string& name);
 const char* precision_name(uint32_t precision);
 
@@ -101,48 +106,52 @@ bool is_preset(const std::string& model);
 std::string presets_text();
 
 Model open_model(const ModelFlags& flags);
-// The library's number for a word of --task; STW_TASK_AUTOMATIC for none.
+// The library's number for a value of --task; STW_TASK_AUTOMATIC for an empty one.
 uint32_t task_number(const std::string& word);
-// Throws where the weights are random ones, and neither a preset nor --from-scratch says that they are to be.
+// Throws a Failure if the weights are random although neither a preset nor --from-scratch asks for that.
 void require_weights(const ModelFlags& flags, const stw_model_info& about);
-std::vector<std::string> labels_of(const Model& model);   // their names; none of a language model
+std::vector<std::string> labels_of(const Model& model);   // names of the labels; empty for a language model
 
-// The --device that is meant, found on this machine or only known as a profile.
+// The device that --device chooses. It is either present on this machine or known only as a profile.
 struct DeviceChoice {
-  std::string name;  // as the planner wants it
+  std::string name;  // the planner's name for it
   uint32_t backend = STW_BACKEND_AUTO;
-  bool present = false;                      // false: a profile, for planning only
-  uint64_t total_bytes = 0, free_bytes = 0;  // 0: not known
+  bool present = false;                      // false: only a profile, for planning
+  uint64_t total_bytes = 0, free_bytes = 0;  // 0: unknown
   uint32_t threads = 0;
-  std::string profile;  // a calibrated one, as text; empty: the embedded one
+  std::string profile;  // text of a calibrated profile; empty: the built-in one
 };
-// `name` may also be the file of a calibrated profile, which stands for its device.
+// `name` may also be the file of a calibrated profile, which selects the profile's device.
 DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
-// Fails where `what` takes more than is free on the device: by how much, and who holds the rest, as far as that is known.
+// Throws a Failure if `what` needs more bytes than are free on the device. The message says how many are
+// missing and, if known, which processes hold the rest.
 void require_free(const DeviceChoice& choice, const std::string& what, uint64_t bytes);
-// Of a plan to train by. On a CPU what it offloads lies in the same memory.
+// The same for the memory of a training plan. On a CPU, offloaded data counts too, because it lies in the
+// same memory.
 void require_free(const DeviceChoice& choice, const stw_plan_info& plan);
-// Fills in what is free on a CUDA device, which only one that is open knows.
+// Sets the free memory of a CUDA device. This needs an open device.
 void ask_memory_free(int32_t ordinal, stw_device_info& info);
 
-// Throws where a --seq is longer than the model's positions.
+// Throws a Failure if --seq exceeds the number of the model's positions.
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions);
 // Tokens of a sample: --seq, or its default. Throws as check_sequence does.
 uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags);
-// Fills in what was not said. Throws a usage failure where that is not possible.
+// Fills in the options that were not given. Throws a usage Failure if that is impossible.
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device);
 
-// A plan that does not fit is an answer too: then `shortfall` is the line that says so, else it is empty.
+// A plan that does not fit is also an answer. Then `shortfall` is the line that says so; otherwise it is
+// empty.
 struct PlanAnswer {
   Plan plan;
   std::string shortfall;
 };
 PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options);
-// The same for those who need one that fits.
+// Returns the plan. Throws a Failure if it does not fit.
 Plan require_plan(PlanAnswer answer);
-// The plan in a file of `stowage plan --json`. Throws where it was edited, or no program of that model does what it says.
+// Reads a plan that `stowage plan --json` wrote. Throws a Failure if the file was edited, or if the model has
+// no program for it.
 Plan load_plan(const Model& model, const std::string& path);
 
 }  // namespace command

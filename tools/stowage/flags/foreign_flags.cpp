@@ -7,13 +7,14 @@
 namespace command {
 namespace {
 
-// `here`: a flag of ours, perhaps with its value; empty: no one needs it, and `why` says all; `absent`: it cannot be had, and `why` says what there is. Names have hyphens, and no
-// case; one that ends in "-*" stands for all that begin so, after the rows of whole names.
+// `here`: the flag's name here, perhaps with a value. Empty: the flag is unnecessary, for the reason in
+// `why`. `absent`: there is no such feature, and `why` names the alternative. Names have hyphens and lower
+// case. A name that ends in "-*" stands for all names with that prefix; rows with whole names come first.
 struct ForeignFlag { std::string_view name, here, why; };
 constexpr std::string_view absent = "absent";
 
 constexpr ForeignFlag foreign_flags[] = {
-    // How long, and how fast.
+    // Length and learning rates.
     {"learning-rate", "--lr", ""},
     {"num-train-epochs", "--epochs", ""},
     {"num-epochs", "--epochs", ""},
@@ -141,7 +142,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"resume-from-checkpoint", "--resume", "the folder of a run"},
     {"resume-adapter-file", "--adapter", "a folder of adapters; --resume goes on with a run"},
     {"chat-template-path", "--chat-template", ""},
-    // Saving, evaluating, telling.
+    // Saving, evaluating, reporting.
     {"save-steps", "--save-every", "in batches"},
     {"steps-per-save", "--save-every", "in batches"},
     {"saves-per-epoch", "--save-every", "in batches"},
@@ -164,7 +165,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"metric-for-best-model", "--metric", ""},
     {"early-stopping-patience", "--patience", ""},
     {"save-total-limit", "--keep", ""},
-    {"eval-data", "--data", "the file to evaluate on"},   // of eval; train has it
+    {"eval-data", "--data", "the file to evaluate on"},   // a flag of train under the same name
     {"eval-delay", "--eval-every", "in batches"},
     {"per-device-eval-batch-size", "--batch", "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
     {"per-gpu-eval-batch-size", "--batch", "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
@@ -203,7 +204,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"push-to-hub-*", "absent", "nothing is uploaded; the run's folder with its README.md is what you would upload"},
     {"hub-*", "absent", "nothing is uploaded; the run's folder with its README.md is what you would upload"},
     {"run-name", "--out", "the folder of the run names it"},
-    // What is trained, and in which numbers.
+    // Trained parameters and number formats.
     {"bf16", "--precision bf16", ""},
     {"fp16", "--precision fp16", ""},
     {"tf32", "--precision", ""},
@@ -356,7 +357,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"do-train", "", "`stowage train` trains, `stowage eval` evaluates"},
     {"do-eval", "", "`stowage train` evaluates as it goes, and `stowage eval` by itself"},
     {"do-predict", "", "`stowage classify` or `stowage generate` answers"},
-    // Of generate.
+    // Flags of generate.
     {"max-new-tokens", "--tokens", ""},
     {"max-tokens", "--tokens", ""},
     {"temp", "--temperature", ""},
@@ -370,7 +371,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"predict-with-generate", "absent", "`stowage generate` answers after the run"},
 };
 
-// Values of our flags that other trainers have under other names; as ForeignFlag.
+// Values of flags that other trainers name differently. Fields as in ForeignFlag.
 struct ForeignValue { std::string_view flag, value, here, why; };
 
 constexpr ForeignValue foreign_values[] = {

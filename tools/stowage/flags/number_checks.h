@@ -1,26 +1,28 @@
-// What numbers a flag takes. CLI11 wraps, saturates or rounds what does not fit; these refuse it and say what was expected.
+// Checks of the numbers that flags accept. CLI11 wraps, saturates or rounds numbers that do not fit; these
+// checks refuse them and say what was expected.
 #pragma once
 #include <cstdint>
 
-namespace CLI {   // its headers cost more to compile than all else here
+namespace CLI {   // not included: CLI11's headers take most of the time to compile
 class Validator;
 }
 
 namespace command {
 
-// Digits, from `low` to `high`, both included.
+// Digits only; from `low` to `high`, both inclusive.
 CLI::Validator whole_number(uint64_t low, uint64_t high = UINT64_MAX);
 inline constexpr uint32_t any_uint32 = UINT32_MAX;
-CLI::Validator positive();   // a whole number from 1
+CLI::Validator positive();   // a whole number of at least 1
 
-// From `low` to `high`, both included.
+// From `low` to `high`, both inclusive.
 CLI::Validator number_in(double low, double high);
-// Zero or more, and above zero: finite and not zero also in fp32, which the kernels compute in; at most `most`.
+// At least zero, and above zero. Both accept at most `most`. The number must be finite in fp32, in which the
+// kernels compute, and above_zero must not round to zero there.
 inline constexpr double any_fp32 = 0x1.fffffep127;
 CLI::Validator not_negative(double most = any_fp32);
 CLI::Validator above_zero(double most = any_fp32);
 
-// Of learning rates and weight decays, as the library has it.
+// The library's limit for learning rates and weight decays.
 inline constexpr double largest_rate = 1e6;
 
 }  // namespace command

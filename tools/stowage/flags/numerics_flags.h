@@ -1,5 +1,6 @@
-// The options that decide a run's bits by its plan, each with its field in the plan's "numerics" and in a checkpoint. A run that goes on
-// keeps what it has of them (resume.cpp), and `train --plan` excludes them, since the plan has its own (train_flags.cpp).
+// The options that affect the trained bits through the plan, and for each its field in the "numerics" of a
+// plan and of a checkpoint. A resumed run keeps their values (resume.cpp). `train --plan` excludes them,
+// because the plan has its own values (train_flags.cpp).
 #pragma once
 
 namespace command {

@@ -35,7 +35,8 @@ std::string takers_of(OptimizerSetting setting) {
 }
 
 std::string defaults_of(OptimizerSetting setting) {
-  std::vector<std::pair<double, std::string>> values;   // with the names that have each
+  // each value and the names of the optimizers that have it
+  std::vector<std::pair<double, std::string>> values;
   for (const OptimizerRow& row : optimizer_rows) {
     if (!(row.*setting)) continue;
     const auto same = std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == *(row.*setting); });

@@ -1,5 +1,5 @@
-// What the command says and checks of the optimizers. The library computes with defaults of its own (planner/graph/optimizer.cpp);
-// tests/tools/optimizers_test.cpp holds these against them.
+// The command's knowledge of the optimizers, for help texts and checks. The library has its own defaults
+// (planner/graph/optimizer.cpp). tests/tools/optimizers_test.cpp compares the two.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,12 @@ namespace command {
 
 struct OptimizerRow {
   const char* name;
-  // Its defaults; nothing: a setting that is not for it. nesterov: 0 is off.
+  // Defaults. Unset: the optimizer has no such setting. nesterov: 0 is off.
   std::optional<double> learning_rate, beta1, beta2, momentum, nesterov, weight_decay;
 };
 using OptimizerSetting = std::optional<double> OptimizerRow::*;
 
-inline constexpr OptimizerRow optimizer_rows[] = {   // STW_OPTIMIZER_*, from 0
+inline constexpr OptimizerRow optimizer_rows[] = {   // by STW_OPTIMIZER_*, from 0
     {"adamw", 3e-4, 0.9, 0.95, {}, {}, 0.1},
     {"sgd", 1e-2, {}, {}, 0.9, 0, 0},
     {"lion", 1e-4, 0.9, 0.99, {}, {}, 0.1},
@@ -25,14 +25,14 @@ inline constexpr OptimizerRow optimizer_rows[] = {   // STW_OPTIMIZER_*, from 0
 };
 
 std::vector<std::string> optimizer_names();
-// The library's number for "sgd", …; for nothing that of the default.
+// The library's number for "sgd", …; that of the default for an empty name.
 uint32_t optimizer_of(const std::string& name);
-// Null: one that only a newer library knows, in a plan of its own.
+// Null if the name is unknown, as in a plan of a newer library.
 const OptimizerRow* find_optimizer(std::string_view name);
 
-// Whom a setting is for: "sgd, muon".
+// The optimizers that have the setting: "sgd, muon".
 std::string takers_of(OptimizerSetting setting);
-// What it is where it is not said: "adamw, muon 0.95; lion 0.99".
+// The defaults of the setting: "adamw, muon 0.95; lion 0.99".
 std::string defaults_of(OptimizerSetting setting);
 
 }  // namespace command

@@ -14,7 +14,8 @@
 namespace command {
 namespace {
 
-// How many letters to put in, take out, replace, or swap with their neighbour make one of the other (optimal string alignment).
+// Optimal string alignment distance: the number of letters to insert, delete or replace, and of neighbours to
+// swap, that turns one word into the other.
 size_t distance(std::string_view one, std::string_view other) {
   std::vector<size_t> before(other.size() + 1), above(other.size() + 1), row(other.size() + 1);
   std::iota(above.begin(), above.end(), size_t{0});
@@ -29,7 +30,8 @@ size_t distance(std::string_view one, std::string_view other) {
   return above[other.size()];
 }
 
-// "; did you mean NAME?", or nothing where no name is near: a third of its letters is too many.
+// "; did you mean NAME?", or empty if no name is near. A name is near if at most a third of its letters
+// differ.
 std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
   const auto nearest = std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) { return distance(word, a) < distance(word, b); });
   const bool is_near = nearest != names.end() && 3 * distance(word, *nearest) <= nearest->size();
@@ -58,7 +60,7 @@ bool has_flag(const CLI::App& command, const std::string& flag) {
   return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
-// "; it is a flag of train, plan", or nothing.
+// "; it is a flag of train, plan", or empty.
 std::string other_commands(const CLI::App& application, const CLI::App& command, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* other : application.get_subcommands([](const CLI::App*) { return true; }))
@@ -82,13 +84,14 @@ const CLI::Option* option_named(const CLI::App& command, const std::string& flag
   return nullptr;
 }
 
-// With what other trainers call the value.
+// The message about a wrong value. If the value comes from another trainer, the message says what it is
+// called here.
 std::string wrong_value(const CLI::Option& option, const std::string& message) {
   const auto meant = option.results().empty() || option.get_lnames().empty() ? std::nullopt : foreign_value("--" + option.get_lnames().front(), option.results().back());
   return message + meant.value_or("");
 }
 
-// The values that are wrong: CLI11 tells of the first one alone, which `error` is.
+// A message for each wrong value. CLI11 itself reports only the first one, which is `error`.
 std::vector<std::string> wrong_values(CLI::App& command, const CLI::ParseError& error) {
   std::vector<std::string> lines;
   for (CLI::Option* option : command.get_options([](const CLI::Option* given) { return given->count() > 0 && !given->get_callback_run(); })) {
@@ -96,7 +99,7 @@ std::vector<std::string> wrong_values(CLI::App& command, const CLI::ParseError& 
       option->run_callback();
     } catch (const CLI::ParseError& one) {
       lines.push_back(wrong_value(*option, one.what()));
-    } catch (const std::exception&) {   // of the command itself, which does not run
+    } catch (const std::exception&) {   // an error of the command itself, which does not run here
     }
   }
   const auto is_told = [&](const std::string& line) { return line.starts_with(error.what()); };
@@ -110,7 +113,7 @@ std::vector<std::string> usage_errors(const CLI::App& application, const CLI::Pa
   const std::vector<CLI::App*> commands = application.get_subcommands();
   if (commands.empty()) return {no_command(application)};
   CLI::App& command = *commands.front();
-  // Flags that are spelled wrong are more to the point than the one that is missing for them, or the values behind them.
+  // Misspelled flags come first. Missing flags, and values without a flag, are often their consequence.
   const std::vector<std::string> words = application.remaining(true);
   std::vector<std::string> lines;
   for (const std::string& word : words)
@@ -134,14 +137,14 @@ void require_values(const CLI::App& application, const std::vector<std::string>&
     if (word == "-h") return true;
     if (!word.starts_with("--") || word.size() < 3) return false;
     const std::string name = without_value(word);
-    constexpr std::string_view no = "--no-";   // takes a run's setting back
+    constexpr std::string_view no = "--no-";   // resets a setting of a run
     return has_flag(command, name) || (name.starts_with(no) && has_flag(command, "--" + name.substr(no.size()))) || foreign_flag(name, flags).has_value();
   };
   for (size_t i = 2; i + 1 < words.size() && words[i] != "--"; ++i) {
     const CLI::Option* const option = option_named(command, words[i]);
     if (!option || option->get_expected_max() == 0) continue;
     if (is_flag(words[i + 1])) throw Failure(exit_usage, fmt::format("{} needs a value; {} is a flag (as the value itself it is written {}={})", words[i], words[i + 1], words[i], words[i + 1]));
-    ++i;   // past the value
+    ++i;   // skip the value
   }
 }
 

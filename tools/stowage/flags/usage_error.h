@@ -1,4 +1,4 @@
-// What to say of a line of words that is no command: names what is wrong, and what was probably meant.
+// Messages about a wrong command line: the error, and what was probably meant.
 #pragma once
 #include <CLI/App.hpp>
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace command {
 
-// A line for each flag that is wrong.
+// One line for each wrong flag.
 std::vector<std::string> usage_errors(const CLI::App& application, const CLI::ParseError& error);
 
-// Throws a Failure where a flag stands in the place of another one's value: `--out --overwrite`. As `--out=--overwrite` it is a value.
+// Throws a Failure if a flag follows an option that needs a value: `--out --overwrite`. In
+// `--out=--overwrite` it is the value.
 void require_values(const CLI::App& application, const std::vector<std::string>& words);
 
 }  // namespace command

@@ -14,8 +14,9 @@
 namespace command {
 namespace {
 
-// The fewest half bytes that a parameter takes, in device and host memory together: two bytes with any
-// numerics, or the bytes of its codes, and its gradient if that is kept on the device.
+// A lower bound in half bytes for what a parameter takes in device and host memory together. Its weight takes
+// two bytes in any number format, or the bytes of its quantized codes. Its gradient counts too, if gradients
+// stay on the device.
 uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {
   if (has_adapters) {
     if (options.quantize == STW_QUANTIZE_NF4) return 1;
@@ -30,7 +31,7 @@ uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {
 void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given, bool json) {
   struct Preset { const char* name; Model model; stw_model_info info; };
   std::vector<Preset> presets;
-  std::string refusal;   // message of the last preset in which the groups or targets match no parameter
+  std::string refusal;   // message for the last preset in which the groups or targets match no parameter
   size_t refused = 0, tried = 0;
   for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
     ModelFlags flags = adapters;
@@ -65,7 +66,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     const Plan plan(made);
     tried += 1;
     if (status == STW_OVER_BUDGET) continue;
-    // The pattern is for other models, or a library does not support this model's heads.
+    // The pattern is meant for other models, or a library does not support this model's heads.
     if ((status == STW_BAD_ARGUMENT && options.group_count) || status == STW_UNSUPPORTED_SHAPE) {
       refusal = error.message;
       refused += 1;

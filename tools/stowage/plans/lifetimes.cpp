@@ -18,10 +18,10 @@ namespace {
   throw Failure(exit_failed, fmt::format("{}: {}", where, what));
 }
 
-// The columns with a meaning, by their names.
+// The names of the columns with a meaning.
 constexpr std::initializer_list<const char*> id_names = {"id", "buffer", "buffer_id"}, lower_names = {"lower", "begin", "start"}, upper_names = {"upper", "end"},
                                              size_names = {"size"}, alignment_names = {"alignment"}, gaps_names = {"gaps"}, offset_names = {"offset"};
-// Columns that constrain no place: hints for a search, and the descriptions that `plan --csv` writes.
+// Columns that do not constrain the place: hints for a search, and the descriptions that `plan --csv` writes.
 constexpr std::initializer_list<const char*> harmless_names = {"hint", "name", "class", "label", "comment"};
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) { return std::find(names.begin(), names.end(), name) != names.end(); }
@@ -61,15 +61,15 @@ bool take_sign(std::string_view& text, char sign) {
   return true;
 }
 
-// A column "end" names the last moment of a life. The result is then one more.
+// The exclusive end of a life. A column named "end" is inclusive, so that the result is one more.
 int64_t end_of_life(int64_t last, bool is_included, const char* name, const std::string& where) {
   if (!is_included) return last;
   if (last == INT64_MAX) fail(where, fmt::format("{}: expected less than {}", name, last));
   return last + 1;
 }
 
-// Any number of "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", separated by blanks. With FIRST:END, only these
-// bytes are taken.
+// Parses any number of "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", separated by blanks. With FIRST:END, only
+// these bytes are occupied.
 std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_included, const std::string& where) {
   std::vector<stw_buffer_gap> gaps;
   while (true) {

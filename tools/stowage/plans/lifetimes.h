@@ -1,7 +1,7 @@
-// The CSV of offset allocation, in the format of MiniMalloc. The header has the columns id, lower, upper and
-// size in any order, and may have others. Each buffer has a row. The columns alignment, gaps and offset
-// constrain its place. Older names are read, too: buffer and buffer_id for id, begin and start for lower, and
-// end for upper. "end" names the last moment of a life, so that upper is one more. The same holds for gaps.
+// The CSV format of MiniMalloc for offset allocation. The header names the columns id, lower, upper and size
+// in any order, and may name others. Each buffer has a row. The columns alignment, gaps and offset constrain
+// its place. Older column names are read, too: buffer and buffer_id for id, begin and start for lower, and
+// end for upper. "end" is inclusive, so that upper is one more. The same holds for the ends of gaps.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,12 +14,12 @@ namespace command {
 
 struct LifetimeTable {
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;  // each with as many fields as the header
-  std::vector<stw_buffer_lifetime> lifetimes;  // of the rows
-  std::vector<stw_buffer_constraint> constraints;   // of the rows; their gaps are in `gaps`
+  std::vector<std::vector<std::string>> rows;  // each has as many fields as the header
+  std::vector<stw_buffer_lifetime> lifetimes;  // one for each row
+  std::vector<stw_buffer_constraint> constraints;   // one for each row; their gaps are in `gaps`
   std::vector<std::vector<stw_buffer_gap>> gaps;
-  size_t id = 0;                                // the index of the id's column
-  std::vector<std::string> other_columns;       // columns that are copied and have no known name
+  size_t id = 0;                                // index of the id column
+  std::vector<std::string> other_columns;       // columns without a known meaning, which are copied
   size_t given_offsets = 0;
 };
 

@@ -1,10 +1,11 @@
-// Memory that is taken now, to hold against the plan.
+// The memory that is in use now, for comparison with the plan.
 #pragma once
 #include <stowage.h>
 
 namespace command {
 
-// Bytes: of a GPU all that anyone has of it, else the physical memory of this process; 0 where the system does not say.
+// Bytes in use: on a GPU those of all processes, else the physical memory of this process. 0 if the system
+// does not report it.
 uint64_t memory_in_use(const stw_device* device);
 
 }  // namespace command

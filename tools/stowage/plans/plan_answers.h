@@ -4,7 +4,7 @@
 
 namespace command {
 
-// Prints tokens/s against memory as a table with bars. The knees are marked, and the line of the plan itself.
+// Prints tokens/s against memory as a table with bars. Marks the knees and the line of the plan itself.
 void print_frontier(const Plan& plan, bool json);
 
 // Prints the longest sequence that fits with these options.

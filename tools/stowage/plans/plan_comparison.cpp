@@ -22,16 +22,16 @@ std::string change(double first, double second) {
   return fmt::format("{:+.1f} %", 100 * (second / first - 1));
 }
 
-// "7 of 1024 rows": how many blocks run their feed-forward part in tiles, and of how many rows. Older plans
-// do not say.
+// "7 of 1024 rows": the number of blocks whose feed-forward part runs in tiles, and the rows of a tile. Empty
+// for older plans, which do not record it.
 std::optional<std::string> tiled_blocks(const std::string& plan, const std::string& path) {
   constexpr std::string_view name = "\"tiles\":";
   const size_t found = plan.find(name), begin = found + name.size();
   if (found == std::string::npos) return std::nullopt;
   JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
   const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
-  std::map<uint64_t, uint64_t> blocks;   // by the rows of their tiles
-  uint64_t next = 0;                     // the first block after those that earlier entries name
+  std::map<uint64_t, uint64_t> blocks;   // number of blocks by rows of a tile
+  uint64_t next = 0;                     // first block after those of earlier entries
   reader.list('[', ']', [&] {
     uint64_t first = 1, last = 0, rows = 0;
     reader.object([&](const std::string& key) {

@@ -38,7 +38,7 @@ uint32_t kernels_of(const std::string& name) {
          : name == "wgmma" ? STW_KERNELS_WGMMA : name == "cublaslt-wgmma" ? STW_KERNELS_CUBLASLT_WGMMA : STW_KERNELS_AUTO;
 }
 
-// Adapters of a run are used over weights in the format that they were trained with.
+// The format of weights under a run's adapters: they are used with the format in which they were trained.
 std::string quantize_of_run(const ModelFlags& model, const char* field) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (!plan || json_string(*plan, "", "format") != "stowage-plan") return "auto";
@@ -54,8 +54,8 @@ uint32_t preference_number(const std::string& name) {
          : name == "orpo" ? STW_PREFERENCE_ORPO : STW_PREFERENCE_NONE;
 }
 
-// The figures of a profile hold for the settings of its measurement. For other settings they are still the
-// best known.
+// Warns if the plan's settings differ from those of the profile's measurement. The figures are then the best
+// available, but were not measured for this plan.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
   if (!info.is_cuda && info.threads != options.threads)
@@ -85,7 +85,7 @@ DeviceChoice choose_device(const std::string& name) {
     choice.name = name;
     return choice;
   }
-  // The first device is the one that the library would choose, except that it prefers CUDA.
+  // By default, this takes the library's choice, except that CUDA comes first.
   const bool found = backend == STW_BACKEND_AUTO ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
                                   : find_device(backend, info);
   if (!found)
@@ -180,7 +180,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.global_batch = flags.batch.value_or(12);
   options.sequence = sequence;
   options.device = device.name.c_str();
-  // With a budget, the plan depends only on the request, and is the same at every time and on every machine.
+  // With a budget, the plan depends only on the request. It is then the same at any time and on any machine.
   options.device_memory = flags.memory_bytes ? 0 : device.free_bytes;
   if (flags.reserve_bytes) {
     options.set_mask |= STW_SET_RESERVE;

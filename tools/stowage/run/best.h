@@ -1,4 +1,4 @@
-// Which evaluation of a run was the best one. It is told from the run's metrics, so that a run that goes on tells the same.
+// Finds the best evaluation of a run in its metrics. A resumed run therefore finds the same one.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,24 +8,25 @@
 
 namespace command {
 
-// A metric of evaluations, which lines of metrics.jsonl have as "eval_NAME".
+// A metric of evaluations. Lines of metrics.jsonl have it as "eval_NAME".
 struct MetricRow {
   const char* name;
   bool is_more_better;
-  bool needs_answers;   // is told only where all that is held out is answered to
+  bool needs_answers;   // known only if the whole held-out part was evaluated
 };
-const MetricRow& metric_row(const std::string& name);   // must be one of them
+const MetricRow& metric_row(const std::string& name);   // `name` must be one of them
 std::vector<std::string> metric_names();
 
-// Those that evaluations of a model have, of a task (STW_TASK_*) with these labels.
+// The metrics that evaluations of a model have. `task` is its task (STW_TASK_*), `labels` are its labels.
 std::vector<std::string> metrics_of_task(uint32_t task, std::span<const std::string> labels, bool has_pairs);
 
 struct BestEvaluation {
   struct Found { uint64_t step; double value; };
-  std::optional<Found> best;   // the first one of those that no other one beats; a number that is not finite beats none
-  uint64_t after = 0;          // evaluations with a target that came after it; without a best one, all of these
+  std::optional<Found> best;   // the earliest of equal ones; values that are not finite do not count
+  // number of evaluations with a target since the best one; without a best one, all of them
+  uint64_t after = 0;
 };
-// `metrics`: the text of metrics.jsonl. `from`: earlier steps do not count.
+// `metrics` is the text of metrics.jsonl. Steps before `from` do not count.
 BestEvaluation best_evaluation(const std::string& metrics, const MetricRow& metric, uint64_t from = 0);
 
 }  // namespace command

@@ -9,14 +9,15 @@
 namespace command {
 namespace {
 
-// magic 8 | version u32 | zero u32 | header bytes u64 | header; little-endian, as src/files/checkpoint_file.h says.
+// magic 8 | version u32 | zero u32 | header bytes u64 | header; little-endian, as in
+// src/files/checkpoint_file.h.
 constexpr char magic[8] = {'\x89', 'S', 'T', 'W', '\r', '\n', '\x1a', '\n'};
 constexpr uint64_t header_limit = 100'000'000;
 
 }  // namespace
 
 std::optional<std::string> checkpoint_header(const std::string& path) {
-  if (!may_be_read_again(path)) return std::nullopt;   // of a pipe, opening would wait for its writer
+  if (!may_be_read_again(path)) return std::nullopt;   // opening a pipe would wait for its writer
   std::ifstream file(path, std::ios::binary);
   char prefix[24];
   if (!file.read(prefix, sizeof prefix) || std::memcmp(prefix, magic, sizeof magic) != 0) return std::nullopt;
@@ -31,7 +32,7 @@ std::optional<std::string> checkpoint_header(const std::string& path) {
 std::string checkpoint_section(const std::string& path, uint64_t byte) {
   const auto header = checkpoint_header(path);
   if (!header) return "the header";
-  uint64_t end = 24 + header->size() + 8;   // and the hash of both
+  uint64_t end = 24 + header->size() + 8;   // after the header and its hash
   if (byte < end) return "the header";
   std::string_view rest = *header;
   rest.remove_prefix(std::min(rest.find("\"sections\":"), rest.size()));

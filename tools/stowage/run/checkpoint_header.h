@@ -1,5 +1,5 @@
-// What a checkpoint says about itself, read without restoring it. Only to show and to suggest: whether the file is
-// whole is checked by stw_trainer_restore.
+// Reads the description of a checkpoint without restoring it. Use it only to show values and to suggest
+// defaults: stw_trainer_restore checks whether the file is intact.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace command {
 
-// The JSON at the head of the file; nothing where it is no checkpoint.
+// The JSON at the beginning of the file. Empty if the file is not a checkpoint.
 std::optional<std::string> checkpoint_header(const std::string& path);
-// What lies at a byte of the file: the name of a tensor, or "the header".
+// The part of the file at a byte: the name of a tensor, or "the header".
 std::string checkpoint_section(const std::string& path, uint64_t byte);
 
 }  // namespace command

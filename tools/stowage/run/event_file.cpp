@@ -16,7 +16,7 @@
 namespace command {
 namespace {
 
-// Of Castagnoli's polynomial, bits in reverse.
+// CRC with Castagnoli's polynomial, bits reflected.
 uint32_t crc32c(std::string_view bytes) {
   static const std::array<uint32_t, 256> table = [] {
     std::array<uint32_t, 256> made{};
@@ -39,7 +39,7 @@ void put_little_endian(std::string& out, Number number) {
 
 void put_crc(std::string& out, std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
-  put_little_endian(out, std::rotr(crc, 15) + 0xA282EAD8u);   // masked, as a record may hold records
+  put_little_endian(out, std::rotr(crc, 15) + 0xA282EAD8u);   // masked, because a record may contain records
 }
 
 std::string record(std::string_view bytes) {
@@ -77,7 +77,7 @@ EventFile::EventFile(const std::string& folder, uint64_t begin) {
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) != 0) std::strcpy(host, "host");
   const auto seconds = static_cast<uint64_t>(now());
-  for (int attempt = 0; attempt < 1000 && !file_; ++attempt) {   // never into a file that is there
+  for (int attempt = 0; attempt < 1000 && !file_; ++attempt) {   // never opens an existing file
     path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}", folder, seconds, host, ::getpid(), attempt);
     file_.reset(std::fopen(path_.c_str(), "wbx"));
     if (!file_ && errno != EEXIST) break;

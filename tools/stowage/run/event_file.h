@@ -1,8 +1,10 @@
-// A file of events as TensorBoard reads it: TFRecords, each an Event whose Summary has a number by its tag.
+// A file of events for TensorBoard. It consists of TFRecords, each with an Event whose Summary has a number
+// and its tag. The format is:
 //
 //   record: uint64 length, masked CRC-32C of these 8 bytes, the event, masked CRC-32C of it; all little-endian
-//   Event: 1 wall_time (double), 2 step (int64), 3 file_version (string), 5 summary, 7 session_log (1 status: START is 1)
-//   Summary: 1 value, any number of them; its 1 tag (string), 2 simple_value (float)
+//   Event: 1 wall_time (double), 2 step (int64), 3 file_version (string), 5 summary,
+//          7 session_log (1 status: START is 1)
+//   Summary: 1 value, repeated; in it 1 tag (string), 2 simple_value (float)
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -14,11 +16,11 @@ namespace command {
 
 class EventFile {
  public:
-  // Makes a file of its own in `folder`, which is created. With `begin` more than 0, TensorBoard forgets what earlier files there say of steps from that one on. Throws a Failure
-  // where it cannot.
+  // Makes a new file in `folder`, and the folder if needed. If `begin` is above 0, TensorBoard discards the
+  // events of earlier files there from that step on. Throws a Failure if the file cannot be made.
   EventFile(const std::string& folder, uint64_t begin);
   void add(uint64_t step, std::string_view tag, double value);
-  // Writes what was added. Whether that worked; `path` and errno say more.
+  // Writes what was added. Returns whether it succeeded; if not, errno has the error.
   bool write();
   const std::string& path() const { return path_; }
 

@@ -35,13 +35,14 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, 
   opened.model = open_model(model_flags);
   require_weights(model_flags, query(opened.model));
   stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
-  // Nothing is trained here, but a plan trains something: what has the least to keep for it.
+  // Nothing is trained here, but every plan trains something. Training the norms alone needs the least
+  // memory.
   stw_parameter_group groups[2] = {sized<stw_parameter_group>(), sized<stw_parameter_group>()};
   for (stw_parameter_group& group : groups) group.set_mask = STW_SET_GROUP_FROZEN;
   groups[0].pattern = "*";
   groups[0].frozen = 1;
   groups[1].pattern = "norms";
-  if (query(opened.model).adapter_rank == 0) {   // else all but these few is frozen already
+  if (query(opened.model).adapter_rank == 0) {   // else everything except the adapters is frozen already
     options.groups = groups;
     options.group_count = 2;
   }

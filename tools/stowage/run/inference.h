@@ -1,5 +1,5 @@
-// A trained model ready to be evaluated or to generate: opened through the same plan and trainer as training, because
-// that is what the library offers, in the smallest memory unless told otherwise.
+// A trained model, ready for evaluation or generation. It is opened with a plan and a trainer as for
+// training, because the library has no other way. By default it uses the smallest memory that works.
 #pragma once
 #include "flags/flags.h"
 #include "base/handles.h"
@@ -13,10 +13,10 @@ struct Inference {
   Trainer trainer;
 };
 
-// Fills in from the plan.json that `train` left in the model's folder what was not said of batch, sequence and
-// precision, so that an evaluation repeats the one of the run.
+// Takes the batch, sequence and precision that were not given from plan.json in the model's folder, which
+// `train` wrote. An evaluation then repeats that of the run.
 void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags);
-// Warns where the run was trained on documents, but nothing says which token ends them.
+// Warns if the run was trained on documents, but no token that ends a document is known.
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags);
 
 // `flags.batch` and `flags.sequence` must be set.

@@ -13,7 +13,7 @@ namespace command {
 namespace {
 
 constexpr double width = 800, height = 450, left = 70, margin = 20, margin_of_axis = 64, top = 50, bottom = 55;  // user units
-constexpr size_t drawn_points = 800;  // more than that is thinned to means
+constexpr size_t drawn_points = 800;  // longer curves are reduced to means
 
 using Points = std::vector<MetricPoint>;
 
@@ -34,8 +34,10 @@ Points thinned(const Points& points) {
   return out;
 }
 
-// Centred means over about a twentieth of the run: no lag, so that it meets the evaluations. Steep as it begins, fewer count there; behind the
-// last point there are none, and those before it are as many as elsewhere, or a curve would end with the noise of its last step.
+// Means over a window of about a twentieth of the run. The window is centred, so that the curve does not lag
+// and meets the evaluations. At the beginning, where the curve is steep, the window is smaller on both sides.
+// At the end it loses only the points that do not exist, so that the curve does not end with the noise of the
+// last step.
 Points smoothed(const Points& points) {
   const size_t reach = points.size() / 40;
   Points out = points;
@@ -55,8 +57,9 @@ struct Axis {
   double place(double value, double from, double to) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
-// About six ticks at 1, 2 or 5 times a power of ten; the ends lie on ticks. An axis is so long that the next tick is another
-// number, also where losses are beyond what a double counts by ones. Ticks lie no closer than `closest`.
+// An axis with about six ticks, at multiples of 1, 2 or 5 times a power of ten. Both ends are ticks, and
+// ticks are at least `closest` apart. The range is wide enough for ticks to be different numbers, even for
+// losses beyond the precision of a double.
 Axis round_axis(double low, double high, double closest) {
   const double least = 1e-9 * std::max(std::abs(low), std::abs(high));
   if (!(high - low > least)) high = low + std::max(1.0, least);
@@ -68,7 +71,7 @@ Axis round_axis(double low, double high, double closest) {
 
 class Picture {
  public:
-  // With accuracies, which have an axis of their own on the right.
+  // Accuracies have an axis of their own on the right.
   Picture(const Axis& steps, const Axis& losses, bool with_accuracy) : steps_(steps), losses_(losses), end_(width - (with_accuracy ? margin_of_axis : margin)) {}
 
   template <class... Values>
@@ -81,7 +84,7 @@ class Picture {
   static double y_of_share(double accuracy) { return Axis{0, 1, 0.2}.place(accuracy, height - bottom, top); }
 
   void axes() {
-    // Digits that tell one tick from the next.
+    // The number of digits that distinguishes neighbouring ticks.
     const double largest = std::max(std::abs(losses_.low), std::abs(losses_.high));
     const int digits = std::clamp(static_cast<int>(std::floor(std::log10(largest)) - std::floor(std::log10(losses_.step))) + 1, 4, 17);
     for (double value = losses_.low; value <= losses_.high + losses_.step / 2; value += losses_.step) {
@@ -122,11 +125,11 @@ class Picture {
   }
 
   const Axis steps_, losses_;
-  const double end_;   // of the horizontal axis
+  const double end_;   // right end of the horizontal axis
   std::string text_;
 };
 
-// XML has no way to write control characters.
+// XML cannot represent control characters.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : valid_utf8(text)) {

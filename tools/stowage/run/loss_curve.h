@@ -1,4 +1,4 @@
-// A picture of a run's losses, as SVG text without anything from outside.
+// Draws a run's losses as a self-contained SVG.
 #pragma once
 #include <string>
 
@@ -6,7 +6,8 @@
 
 namespace command {
 
-// The training loss faintly as it was and clearly smoothed, evaluations as points, their accuracies, where there are some, on an axis of their own.
+// The picture has the training loss as a faint line, its smoothed curve and the evaluations as points.
+// Accuracies, if there are any, have an axis of their own.
 std::string loss_curve_svg(const MetricHistory& history, const std::string& title);
 
 }  // namespace command

@@ -22,7 +22,7 @@ constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlie
 
 constexpr size_t longest_line = 512;
 
-// One JSON object on one line, in a buffer of its own.
+// Builds one JSON object on one line, in a buffer of its own.
 class Line {
  public:
   Line& add(std::string_view name, uint64_t value) {
@@ -30,7 +30,7 @@ class Line {
     end_ = std::to_chars(end_, std::end(text_), value).ptr;
     return *this;
   }
-  // The shortest text that reads back the same; null, as JSON has it, where it is not finite.
+  // Writes the shortest text that reads back the same, or null if the value is not finite.
   Line& add(std::string_view name, double value) {
     begin(name);
     if (std::isfinite(value))
@@ -59,7 +59,7 @@ class Line {
     append("\":");
   }
 
-  char text_[longest_line];  // twelve numbers of at most 24 characters, and their names
+  char text_[longest_line];  // room for twelve numbers of at most 24 characters and their names
   char* end_ = text_;
 };
 
@@ -72,7 +72,8 @@ void each_line(std::string_view text, Visit&& visit) {
 }  // namespace
 Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(open_file(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
-  std::setvbuf(file_.get(), nullptr, _IONBF, 0);   // so that it is known what of a line was written
+  // unbuffered, so that it is known how much of a line was written
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
   rest_.reserve(longest_line);
 }
 

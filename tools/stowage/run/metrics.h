@@ -1,15 +1,23 @@
 // metrics.jsonl: one JSON object a line, in the order of the run.
 //
-//   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,"sample_tokens_per_second":25600}
-//   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}     where examples, or pairs, are left out
-//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", of numbers "eval_rmse". Where all that is
-//                                         held out was evaluated on, also what `eval` tells: "eval_f1_macro", "eval_pearson", "eval_reward_margin" and the like
+//   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,
+//    "sample_tokens_per_second":25600}
+//   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}   if examples or pairs are left out
+//   {"step":250,"eval_loss":2.41}
 //
-// "tokens" are those that are learned, so far, and "tokens_per_second" too; where texts, words or pairs are learned, the tokens that these have, and "texts", "words" or "pairs"
-// counts what is learned. "sample_tokens_per_second" are all tokens of samples, with padding, as a plan counts them.
+// Evaluations of a classifier also have "eval_accuracy", those of numbers "eval_rmse". If the whole held-out
+// part was evaluated, they also have the metrics of `eval`, such as "eval_f1_macro", "eval_pearson" and
+// "eval_reward_margin".
 //
-// A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
-// "outlier"; a loss that is not finite as null, and so is that of an evaluation without a target, with the "skip_reason":"no_target". fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
+// "tokens" counts the learned tokens so far, and "tokens_per_second" is their rate. If texts, words or pairs
+// are learned, these two count the tokens of the texts, words or pairs, and "texts", "words" or "pairs"
+// counts the items. "sample_tokens_per_second" is the rate of all tokens of samples with padding, as in a
+// plan.
+//
+// A step without an update is {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
+// "outlier". A loss that is not finite is null. An evaluation without a target has the loss null and
+// "skip_reason":"no_target". Runs in fp16 have "loss_scale", which is that of the next step: after a step
+// that was not finite it is half of the previous one.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -26,32 +34,36 @@ namespace command {
 
 struct Evaluation {
   double loss = 0;
-  bool has_target = true;   // else it is the mean of nothing
-  std::optional<double> accuracy, rmse;   // of classifiers and preferences; of numbers
-  std::vector<std::pair<std::string, double>> figures;   // of answers to all that is held out: f1_macro, …
+  bool has_target = true;   // false: nothing was evaluated, and `loss` is undefined
+  std::optional<double> accuracy, rmse;   // accuracy: classifiers and preferences; rmse: numbers
+  std::vector<std::pair<std::string, double>> figures;   // metrics of the whole held-out part: f1_macro, …
   std::optional<double> figure(std::string_view name) const;
 };
 
-// Which ones lines of steps have; tokens of a batch's samples; what is learned where that is not tokens, and how many tokens there were before.
+// accuracy, loss_scale: whether lines of steps have the field. batch_tokens: tokens in all samples of a
+// batch. unit: what is learned; null: tokens. tokens_before: tokens up to the beginning of the run or its
+// resumption.
 struct MetricFields { bool accuracy, loss_scale; uint64_t batch_tokens; const char* unit; uint64_t tokens_before; };
 
 class Metrics {
  public:
-  // Appends to `path`; nothing is buffered between lines. Throws where it cannot be opened.
+  // Appends to `path`, without a buffer between lines. Throws a Failure if the file cannot be opened.
   Metrics(const std::string& path, MetricFields fields);
-  // Allocate nothing. A line that cannot be written is kept, see `check`, and a run that goes on would lose more of them.
+  // These functions do not allocate memory. If a line cannot be written, the rest of it is kept for
+  // write_rest(), and no further lines are written. The run should then stop and call check().
   void step(const stw_progress& now, bool skipped);
   void evaluation(uint64_t step, const Evaluation& evaluation);
-  void no_evaluation(uint64_t step);   // for want of a target
+  void no_evaluation(uint64_t step);   // there was no target
   bool has_failed() const { return failed_ != 0; }
-  // Throws where a line could not be written.
+  // Throws a Failure if a line could not be written.
   void check() const;
-  // Tries once more, for a checkpoint behind that line: whether all lines are there.
+  // Tries once more to write the rest of the line, so that a checkpoint after it can be saved. Returns
+  // whether the file is complete.
   bool write_rest();
 
-  // The lines that a run which continues after `step` (and `batches` consumed) keeps: an interrupted run may have
-  // gone on past its last checkpoint, and its last line may be torn. Evaluations at `step` itself are kept where
-  // `keep_evaluation` says so.
+  // The lines that a run keeps when it resumes after `step` with `batches` consumed. The interrupted run may
+  // have gone on past its last checkpoint, and its last line may be incomplete. Evaluations at `step` itself
+  // are kept only with `keep_evaluation`.
   static std::string kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation);
 
  private:
@@ -63,21 +75,23 @@ class Metrics {
   std::string path_;
   MetricFields fields_;
   std::unique_ptr<std::FILE, Close> file_;
-  int failed_ = 0;     // errno of the first line that could not be written
-  std::string rest_;   // what is missing of it
+  int failed_ = 0;     // errno of the first line that could not be written; 0: none
+  std::string rest_;   // the part of that line that is missing
 };
 
-// What a metrics file says, for curves and summaries.
+// The content of a metrics file, for curves and summaries.
 struct MetricPoint {
   double step, value;
 };
 struct MetricHistory {
-  std::vector<MetricPoint> losses, evaluations, accuracies, errors;   // accuracies: of classifiers; errors: of numbers, root mean square
+  // accuracies: of classifiers; errors: RMSE, of numbers
+  std::vector<MetricPoint> losses, evaluations, accuracies, errors;
 };
 MetricHistory read_metrics(const std::string& text);
-// What a line says of the evaluation at this step, the last one there; or unset, of the last of all. One without a target says nothing.
+// The last evaluation at this step, or with an unset step the last one of all. Evaluations without a target
+// do not count.
 std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step);
-std::optional<double> last_rate(const std::string& text);   // of the last step
-uint64_t tokens_so_far(const std::string& text);            // up to the last step
+std::optional<double> last_rate(const std::string& text);   // learning rate of the last step
+uint64_t tokens_so_far(const std::string& text);            // learned tokens up to the last step
 
 }  // namespace command

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view mark = "<!-- Written by `stowage train`, which replaces it as long as this line is here. -->";
 
-// "owner/name"
+// Whether the text has the form "owner/name".
 bool is_name_on_hub(std::string_view name) {
   const auto is_plain = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.'; };
   const size_t slash = name.find('/');
@@ -43,10 +43,10 @@ std::vector<std::pair<std::string, double>> metrics_of(const Evaluation& evaluat
   return metrics;
 }
 
-// Of a path, which is nobody else's business.
+// The name without its folders, which should not be published.
 std::string last_part(const std::string& path) { return fs::path(path).lexically_normal().filename().string(); }
 
-// In a cell of a table.
+// Escapes a text for a cell of a table.
 std::string in_cell(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
@@ -56,7 +56,7 @@ std::string in_cell(const std::string& text) {
 }  // namespace
 
 bool is_card_of_run(const std::string& path) {
-  constexpr size_t longest = 65536;   // up to the mark, which comes after the front matter
+  constexpr size_t longest = 65536;   // bytes up to the mark, which follows the front matter
   return beginning_of(path, longest).find(mark) != std::string::npos;
 }
 
@@ -70,7 +70,7 @@ std::string name_on_hub(const std::string& model) {
     if (const size_t between = name.find("--"); between != std::string::npos) name.replace(between, 2, "/");
     if (is_name_on_hub(name)) return name;
   }
-  return "";   // a config's _name_or_path is what its author began with, which is another model
+  return "";   // a config's _name_or_path is the model that its author began with
 }
 
 std::string model_card(const ModelCard& card) {

@@ -1,4 +1,5 @@
-// README.md of a folder that a run writes: what the model comes from, what it was trained on and how good it is, with front matter as the Hub reads it.
+// The model card: README.md in a folder that a run writes. It names the base model, the data and the quality,
+// and its front matter follows the Hub's format.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,17 +13,20 @@ namespace command {
 struct ModelCard {
   std::string folder, base, architecture;   // base: the model as --model named it
   uint32_t task = 0;                                  // STW_TASK_*
-  bool has_adapters = false, has_pairs = false, is_merged = false;   // is_merged: of adapters and a model, rather than of a run
-  std::vector<std::pair<std::string, std::string>> rows;   // of the table: what is told of the run
-  std::string data;                                   // the file that it was evaluated on
+  // is_merged: made by `merge` from adapters and a model, not by a run
+  bool has_adapters = false, has_pairs = false, is_merged = false;
+  std::vector<std::pair<std::string, std::string>> rows;   // table of the run's properties
+  std::string data;                                   // file of the evaluation
   bool is_evaluated = false;
-  Evaluation evaluation;                              // if it was
+  Evaluation evaluation;                              // valid if is_evaluated
 };
 
-// Whether a command wrote the README.md there, and nobody has taken its line away that says so.
+// Whether a command wrote this README.md and its mark is still there. Users remove the mark to keep their own
+// text.
 bool is_card_of_run(const std::string& path);
 std::string model_card(const ModelCard& card);
-// The name on the Hub of a model in a folder, as the path of the Hub's cache has it; empty where that does not tell.
+// The name on the Hub of a model in a folder, by the path of the Hub's cache. Empty if the path does not
+// contain it.
 std::string name_on_hub(const std::string& model);
 
 }  // namespace command

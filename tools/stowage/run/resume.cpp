@@ -53,7 +53,7 @@ void check_documents(const TrainFlags& flags, const RunNumbers& run) {
       throw Failure(exit_failed, fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", flags.resume, *end, given));
 }
 
-// Settings of the run have been filled in where nothing was given.
+// By now, settings of the run have replaced those that were not given.
 void check_weights(const TrainFlags& flags) {
   const std::string& given = flags.model.weights;
   const std::string of_run = setting_of_run(flags.resume, "weights").value_or("");
@@ -61,7 +61,7 @@ void check_weights(const TrainFlags& flags) {
     throw Failure(exit_usage, fmt::format("--weights: --resume {} goes on with the weights of its checkpoint; leave one of them out", flags.resume));
 }
 
-// With a file of its own for evaluations a run trains on what is held out without one.
+// The held-out part depends on --eval-data: with a file for evaluations, the run trains on all of its data.
 void check_evaluation(const TrainFlags& flags) {
   const bool of_run = setting_of_run(flags.resume, "eval-data").has_value();
   if (of_run == flags.evaluation.empty())
@@ -76,28 +76,28 @@ void check_evaluation(const TrainFlags& flags) {
     throw Failure(exit_failed, fmt::format("--eval-tail: the run in {} was trained {} it; another would change its bits", flags.resume, flags.data.holds_out_tail ? "without" : "with"));
 }
 
-// Without the option a model has the rates of its config, which a checkpoint knows by a hash.
+// A model without --dropout has the rates of its config, which a checkpoint identifies by a hash.
 void check_dropout(const TrainFlags& flags) {
   const auto of_run = setting_of_run(flags.resume, "dropout");
   if (of_run && flags.model.dropout && std::stof(*of_run) != *flags.model.dropout)
     throw Failure(exit_failed, fmt::format("--dropout: the run in {} has {}, found {}; another would change its bits", flags.resume, *of_run, *flags.model.dropout));
 }
 
-// The checkpoint has the model of a task, but not which tokens are hidden.
+// The checkpoint identifies the model and its task, but not which tokens are hidden.
 void check_task(const TrainFlags& flags) {
   const auto of_run = setting_of_run(flags.resume, "task");
   if (of_run && *of_run != flags.model.task) throw Failure(exit_failed, fmt::format("--task: the run in {} has {}, found {}", flags.resume, *of_run, flags.model.task));
   if (flags.data.masks) check_masks_of_run(flags.data.mask, flags.resume);
 }
 
-// The run keeps the samples that it made of it, whatever examples there are now.
+// The resumed run keeps the batch in samples that it made of this option, whatever the data is now.
 void check_batch_of_examples(const TrainFlags& flags) {
   const auto of_run = setting_of_run(flags.resume, "batch-examples");
   if (flags.batch_examples && fmt::format("{}", *flags.batch_examples) != of_run.value_or(""))
     throw Failure(exit_failed, fmt::format("--batch-examples: the run in {} has {}, found {}; another would change its bits", flags.resume, of_run.value_or("none"), *flags.batch_examples));
 }
 
-// As JSON has it.
+// The value in JSON notation.
 std::string shown(const JsonValue& value) {
   std::vector<std::string> parts;
   for (const JsonValue& element : value.elements) parts.push_back(shown(element));
@@ -130,7 +130,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   check_task(flags);
   check_batch_of_examples(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
-  // What a file names, it is checked against once it is read.
+  // A plan file is checked after it has been read.
   if (flags.plan_file.empty()) {
     const RunNumbers run = numbers_of_run(flags.resume);
     keep(flags, "--batch", run.batch, flags.plan.batch);
@@ -138,7 +138,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
     check_documents(flags, run);
   }
   const auto header = checkpoint_header(checkpoint);
-  if (!header) return;  // restoring says what is wrong with it
+  if (!header) return;  // restoring reports the error
   std::optional<uint64_t> seed;
   if (flags.seed_given) seed = flags.model.seed;
   keep(flags, "--seed", json_whole(*header, "", "seed"), seed);
@@ -150,7 +150,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
     if (flags.plan_file.empty()) throw Failure(exit_failed, fmt::format("--preference {}: {}", flags.plan.preference, goes_on));
   }
   if (!flags.plan_file.empty()) return;
-  // A budget may have decided the numerics of the run; another budget must not decide otherwise.
+  // The budget may have determined the numerics of the run. Another budget must not change them.
   if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
   if (flags.plan.kernels == "auto") flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
@@ -172,7 +172,8 @@ void keep_numbers_of_run(TrainFlags& flags) {
 
 std::vector<std::string> changed_schedule(const TrainFlags& flags) {
   if (flags.resume.empty()) return {};
-  std::map<std::string, std::string> given;   // the last value of each; names of files among them may be no UTF-8
+  // the last value of each option; names of files may not be UTF-8
+  std::map<std::string, std::string> given;
   JsonReader reader(flags.options, "the options");
   reader.object([&](const std::string& name) { reader.list('[', ']', [&] { given[name] = reader.bytes(); }); });
   std::vector<std::string> changed;
@@ -196,9 +197,9 @@ void check_fingerprint_of_run(const TrainFlags& flags, const Model& model, const
   if (flags.resume.empty()) return;
   const std::string path = RunFolder(flags.resume).plan();
   const auto text = read_text_if_there(path);
-  // What another version wrote cannot be read here, and its numbers are compared with the checkpoint alone.
+  // A plan of another version cannot be read here. Only its numbers are compared, with the checkpoint.
   if (!text || json_whole(*text, "", "version") != json_whole(plan_json, "", "version")) return;
-  read_json(*text, path);   // throws where it is none
+  read_json(*text, path);   // throws if the text is not JSON
   stw_plan* loaded = nullptr;
   auto error = sized<stw_error>();
   const stw_status status = stw_plan_load(&loaded, model.get(), text->data(), text->size(), &error);
@@ -211,7 +212,7 @@ void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json
   if (flags.resume.empty()) return;
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   const auto header = checkpoint_header(checkpoint);
-  if (!header) return;   // restoring says what is wrong with it
+  if (!header) return;   // restoring reports the error
   const JsonValue plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
   const JsonView given = JsonView(plan, "the plan").at("numerics"), of_run = JsonView(fields_of_run, checkpoint).at("fields").at("identity");
   for (const auto& [flag, field] : numerics_flags) {

@@ -26,9 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view probe = ".writable-";   // an empty file, and six letters more: what a folder is tried with
+// prefix, before six random letters, of the empty file that tests whether a folder is writable
+constexpr std::string_view probe = ".writable-";
 
-// The process that writes NAME.tmp.PROCESS.N, if the name is of that form.
+// The process that writes NAME.tmp.PROCESS.N. Empty if the name does not have this form.
 std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
   if (!file.starts_with(name)) return std::nullopt;
   file.remove_prefix(name.size());
@@ -45,7 +46,7 @@ std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
   return process;
 }
 
-// Whether it is what a process that is no more left of writing NAME.
+// Whether the file is an unfinished NAME of a process that has ended.
 bool is_stale(std::string_view file, std::string_view name) {
   const auto process = writer_of(file, name);
   return process && ::kill(*process, 0) != 0 && errno == ESRCH;
@@ -66,14 +67,14 @@ void move_those_there(const std::vector<std::string>& from, const std::vector<st
     if (is_there(from[i])) move(from[i], to[i]);
 }
 
-// What is in a folder, by name. Not in a loop over an iterator: going on throws what names no folder.
+// Names of the entries of a folder. A range-based loop would throw an exception without the folder's name.
 std::vector<std::string> entries_of(const std::string& folder, std::error_code& problem) {
   std::vector<std::string> names;
   for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) names.push_back(at->path().filename().string());
   return names;
 }
 
-// All that is in a folder, if it is there.
+// Moves all entries of a folder, if it exists.
 void move_entries(const std::string& from, const std::string& to) {
   std::error_code problem;
   const std::vector<std::string> names = entries_of(from, problem);
@@ -81,7 +82,7 @@ void move_entries(const std::string& from, const std::string& to) {
   for (const std::string& name : names) move(from + "/" + name, to + "/" + name);
 }
 
-// The batches of a checkpoint that --keep has left.
+// The batches in the name of a checkpoint of --keep.
 std::optional<uint64_t> batches_of(std::string_view name) {
   constexpr std::string_view end = ".stw";
   uint64_t batches = 0;
@@ -91,7 +92,7 @@ std::optional<uint64_t> batches_of(std::string_view name) {
   return read.ec == std::errc() && read.ptr == name.data() + name.size() ? std::optional(batches) : std::nullopt;
 }
 
-// In one step, in place of what is there.
+// Makes a hard link that replaces `to` atomically.
 bool link_in_place(const std::string& from, const std::string& to) {
   const std::string beside = to + unfinished;
   ::unlink(beside.c_str());
@@ -108,7 +109,7 @@ bool is_empty_file(const std::string& path) {
 MadeFolder::MadeFolder(const std::string& path) : path_(is_folder(path) ? "" : path) {}
 
 MadeFolder::~MadeFolder() {
-  if (!path_.empty()) ::rmdir(path_.c_str());   // of folders with something in them it takes none
+  if (!path_.empty()) ::rmdir(path_.c_str());   // fails if the folder is not empty
 }
 
 RunFolder::RunFolder(const std::string& path) : path_(path) {
@@ -118,7 +119,8 @@ RunFolder::RunFolder(const std::string& path) : path_(path) {
 bool RunFolder::holds(const std::string& path) const {
   std::error_code problem;
   if (path.empty() || !is_there(path)) return false;
-  // Both where the name lies, because a link in the folder would be removed, and where links lead.
+  // Checks both the place of the name, because a link in the folder would be removed, and the target of
+  // links.
   const bool upwards = fs::path(path).filename() == "..";
   const fs::path beside = upwards ? fs::path() : fs::canonical(fs::absolute(path, problem).parent_path(), problem);
   for (const fs::path& start : {beside, fs::canonical(path, problem)})
@@ -180,7 +182,8 @@ void RunFolder::refuse_to_replace() const {
     throw Failure(exit_failed, fmt::format("{} holds what a run here was to replace, which never saved: move it away, give it up with "
                                            "--overwrite, or give another --out",
                                            replaced().path()));
-  // Worth nothing without a checkpoint, where a plan says that a run wrote them: it comes before the first line of metrics.
+  // Files from before the first checkpoint may be replaced if a plan shows that a run wrote them. The plan is
+  // written first.
   const std::vector<std::string> leftovers = is_plan(plan()) ? early_files() : std::vector<std::string>();
   for (const std::string& file : files())
     if (is_there(file) && std::find(leftovers.begin(), leftovers.end(), file) == leftovers.end())
@@ -203,11 +206,11 @@ void RunFolder::make_writable() const {
 
 void RunFolder::remove_stale() const {
   const std::vector<std::string> references{reference() + unfinished, evaluation_reference() + unfinished};
-  for (const std::string& file : references) ::unlink(file.c_str());   // of a run that was killed
+  for (const std::string& file : references) ::unlink(file.c_str());   // left by a run that was killed
   std::vector<std::string> written = files();
   for (const std::vector<std::string>& more : {tokenizer_files(), references, {check_before(), check_once(), check_twice(), card()}})
     written.insert(written.end(), more.begin(), more.end());
-  std::error_code problem;   // who may write into a folder need not be allowed to read it
+  std::error_code problem;   // ignored: a writable folder may not be readable
   for (const std::string& entry : entries_of(path_, problem)) {
     const std::string path = path_ + "/" + entry;
     for (const std::string& file : written)
@@ -226,7 +229,8 @@ bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(w
 
 void RunFolder::set_aside() const {
   const RunFolder aside = replaced(), part = moving();
-  const bool never_saved = !is_there(checkpoint()) && aside.has_result();   // then what is there already is what is worth keeping
+  // the run in `aside` is the one to keep
+  const bool never_saved = !is_there(checkpoint()) && aside.has_result();
   if (has_result() && !never_saved) {
     const FolderLock lock(aside.path());
     if (::mkdir(part.path().c_str(), 0777) != 0)
@@ -239,12 +243,12 @@ void RunFolder::set_aside() const {
       const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
       for (size_t i = 0; i < moved.size(); ++i)
         if (is_there(moved[i])) ::unlink(older[i].c_str());
-      move_entries(aside.path(), part.path());   // files of others, which stay where they are
-      move(part.path(), aside.path());           // in one step, over the empty one
+      move_entries(aside.path(), part.path());   // other programs' files stay in that folder
+      move(part.path(), aside.path());           // atomically replaces the empty folder
     } catch (const Failure& failure) {
       try {
         put_back();
-      } catch (const Failure&) {   // the next run here does it
+      } catch (const Failure&) {   // the next run here will do it
       }
       throw Failure(failure);
     }
@@ -254,7 +258,7 @@ void RunFolder::set_aside() const {
 
 void RunFolder::undo_set_aside() const {
   if (!is_folder(moving().path())) return;
-  const FolderLock lock(path_);   // not from a process that is at it
+  const FolderLock lock(path_);   // fails if another process is at work
   put_back();
 }
 
@@ -262,7 +266,7 @@ void RunFolder::put_back() const {
   const RunFolder part = moving();
   std::vector<std::string> from = part.files(), to = files();
   from.push_back(part.card()), to.push_back(card());
-  for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
+  for (size_t i = 0; i < from.size(); ++i)   // no run writes here before the files are back
     if (is_there(from[i]) && is_there(to[i]))
       throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away", from[i], path_, to[i]));
   move_those_there(from, to);
@@ -278,10 +282,10 @@ void RunFolder::forget_replaced() const {
     const FolderLock lock(aside.path());
     aside.clear();
     const std::vector<std::string> here = tokenizer_files(), there = aside.tokenizer_files();
-    for (size_t i = 0; i < here.size(); ++i)   // a tokenizer that is not here again is kept there
+    for (size_t i = 0; i < here.size(); ++i)   // keeps a tokenizer that differs from the one here
       if (is_there(there[i]) && read_text_if_there(here[i]) == read_text_if_there(there[i])) ::unlink(there[i].c_str());
-    ::rmdir(aside.path().c_str());   // unless there are files of others
-  } catch (const Failure&) {   // somebody goes on with it, or may keep it: no reason for a run to fail
+    ::rmdir(aside.path().c_str());   // fails if other programs' files are left
+  } catch (const Failure&) {   // in use by another process, or not removable: the run need not fail
   }
 }
 
@@ -289,7 +293,7 @@ void RunFolder::clear() const {
   std::vector<std::string> list = files();
   std::erase(list, plan());
   if (is_card_of_run(card())) list.push_back(card());
-  list.push_back(plan());   // the last one: by it what is left is known, if this is not ended
+  list.push_back(plan());   // last, because the plan identifies the leftovers if this is interrupted
   std::error_code problem;
   for (const std::string& name : entries_of(checkpoints(), problem))
     if (const std::string file = checkpoints() + "/" + name; batches_of(name) || file == best_checkpoint() || file.ends_with(unfinished)) ::unlink(file.c_str());

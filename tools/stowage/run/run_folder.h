@@ -1,4 +1,4 @@
-// The folder of a run: what lies in it under which name, and that a run never damages another.
+// The folder of a run: the names of its files, and the rules that protect other runs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@ namespace command {
 
 class RunFolder {
  public:
-  explicit RunFolder(const std::string& path);  // trailing slashes do not matter
+  explicit RunFolder(const std::string& path);  // ignores trailing slashes
 
   const std::string& path() const { return path_; }
   std::string checkpoint() const { return path_ + "/checkpoint.stw"; }
@@ -19,77 +19,85 @@ class RunFolder {
   std::string weights() const { return path_ + "/model.safetensors"; }
   std::string settings() const { return path_ + "/settings.json"; }
   std::string config() const { return path_ + "/config.json"; }
-  // In place of weights, of a run that trained adapters.
+  // Written instead of weights by a run that trained adapters.
   std::string adapter_config() const { return path_ + "/adapter_config.json"; }
   std::string adapter_weights() const { return path_ + "/adapter_model.safetensors"; }
   std::string labels() const { return path_ + "/labels.json"; }   // of a classifier
-  std::string reference() const { return path_ + "/reference.bin"; }   // of a preference: log-probabilities of the model that training began with
-  std::string evaluation_reference() const { return path_ + "/reference-eval.bin"; }   // the same of --eval-data
-  // Checkpoints beside the last one: the last ones of --keep, by their batches, and that of the best evaluation.
+  // for preferences: log-probabilities of the model with which training began
+  std::string reference() const { return path_ + "/reference.bin"; }
+  // the same for --eval-data
+  std::string evaluation_reference() const { return path_ + "/reference-eval.bin"; }
+  // Checkpoints in addition to the last one: the recent ones of --keep, named by their batches, and that of
+  // the best evaluation.
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string best_checkpoint() const { return checkpoints() + "/best.stw"; }
   std::string kept_checkpoint(uint64_t batches) const;
-  // All of these, there or not.
+  // All files above, whether they exist or not.
   std::vector<std::string> files() const;
-  // Checkpoints of --deterministic-check, gone behind each: of the state in front of a step, and behind it, made once and twice.
+  // Temporary checkpoints of --deterministic-check: the state before a step, after it, and after its
+  // repetition. They are removed after each check.
   std::string check_before() const { return path_ + "/check-before.stw"; }
   std::string check_once() const { return path_ + "/check-once.stw"; }
   std::string check_twice() const { return path_ + "/check-twice.stw"; }
-  // Those of a tokenizer, which a run copies beside them and which may be somebody else's.
+  // The tokenizer files, which a run copies into its folder. They may also belong to someone else.
   std::vector<std::string> tokenizer_files() const;
 
-  // Whether a file or folder is this folder or lies in it, through links too; a folder also where one of its files is
-  // a file here.
+  // Whether `path` is this folder or lies in it, also through links. For a folder, also whether one of the
+  // files here lies in it.
   bool holds(const std::string& path) const;
-  // Whether it is one of the files above.
+  // Whether `path` is one of the files above.
   bool writes(const std::string& path) const;
-  // Throws where one of the files above lies in the folder, whoever wrote it. What a run leaves that ended before its first
-  // checkpoint, its plan, settings, labels, references and lines of metrics, is worth nothing.
+  // Throws a Failure if one of the files above exists, no matter who wrote it. The leftovers of a run that
+  // ended before its first checkpoint (plan, settings, labels, references and metrics) do not count.
   void refuse_to_replace() const;
-  // Creates the folder and its parents, and throws where files cannot be written into it.
+  // Creates the folder and its parents. Throws a Failure if files cannot be written into it.
   void make_writable() const;
-  // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more, and what their make_writable left.
+  // Removes unfinished files NAME.tmp.PROCESS.N of processes that have ended, and leftovers of their
+  // make_writable().
   void remove_stale() const;
-  // Whether there is such an unfinished file of the one named.
+  // Whether there is an unfinished file of this name.
   bool has_stale(const std::string& file) const;
-  // Where --overwrite keeps what an earlier run left, until the new one has saved.
+  // The folder in which --overwrite keeps an earlier run until the new one has saved.
   RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
-  // Moves what an earlier run left there, so that nothing of it can be taken for the new one's. Where that run never saved,
-  // what it was to replace stays there instead. What is kept there is always a whole run.
+  // Moves an earlier run to replaced(), so that none of its files can be taken for the new run's. If the run
+  // here never saved, the complete run that is already in replaced() stays there, and the files here are
+  // removed.
   void set_aside() const;
-  // Puts back what a process had moved that was killed in set_aside, as if it had not begun. Comes before anything else is asked of
-  // a folder where a run begins or goes on, and before the caller locks it.
+  // Moves the files back if a process was killed in set_aside(). Call it before anything else reads the
+  // folder of a new or resumed run, and before the caller locks the folder.
   void undo_set_aside() const;
-  // Makes the checkpoint, as it is now, the one of the best evaluation; or one of the last ones, of which `most` stay. It takes no room until the checkpoint is written again.
-  // False: the file system has no links.
+  // keep_best makes the current checkpoint that of the best evaluation. keep_checkpoint adds it to the recent
+  // ones, of which `most` stay. Both make a hard link, which takes no space until the checkpoint is written
+  // again. They return false if the file system has no hard links.
   bool keep_best() const;
   bool keep_checkpoint(uint64_t batches, uint64_t most) const;
-  // The model card, which is the user's own unless a run wrote it, as its mark says; none of the files above. With the mark it is moved and removed with them.
+  // The model card. It belongs to the user unless its mark says that a run wrote it, so it is not among
+  // files(). A card with the mark is moved and removed with the run.
   std::string card() const { return path_ + "/README.md"; }
-  // Removes what was set aside, once there is something in its place.
+  // Removes the earlier run, once the new one has saved.
   void forget_replaced() const;
 
  private:
-  bool has_result() const;   // a checkpoint, or weights
-  std::vector<std::string> early_files() const;   // what a run writes before its first checkpoint
-  // What is moved lies here until all of it does. While this folder is there, nothing new is written.
+  bool has_result() const;   // a checkpoint or weights exist
+  std::vector<std::string> early_files() const;   // files that a run writes before its first checkpoint
+  // The folder that collects the files to move until all are there. While it exists, nothing new is written.
   RunFolder moving() const { return RunFolder(path_ + "/replaced-run.moving"); }
-  // From there, by whoever has the folder's lock.
+  // Moves the files back from moving(). The caller holds the folder's lock.
   void put_back() const;
   void clear() const;
 
   std::string path_;
 };
 
-// A folder that is made goes with this, if nothing came into it.
+// Removes the folder that is made later, if it is still empty when this object ends.
 class MadeFolder {
  public:
-  explicit MadeFolder(const std::string& path);   // before it is made
+  explicit MadeFolder(const std::string& path);   // construct it before the folder is made
   ~MadeFolder();
   MadeFolder(const MadeFolder&) = delete;
 
  private:
-  std::string path_;   // empty: it was there
+  std::string path_;   // empty: the folder existed already
 };
 
 }  // namespace command

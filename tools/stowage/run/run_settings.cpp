@@ -25,7 +25,7 @@ namespace command {
 namespace {
 
 constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "eval-data", "device", "tokenizer"};
-// A plan or a chat template that the run was given lies in its folder, wherever it came from.
+// The path in the run's folder of a plan or chat template that the run was given. The run keeps a copy there.
 std::optional<std::string> own_file(const std::string& name, const RunFolder& run) {
   return name == "plan" ? std::optional(run.plan()) : name == "chat-template" ? std::optional(run.chat_template()) : std::nullopt;
 }
@@ -43,7 +43,7 @@ std::string value_kept(const std::string& name, const std::string& value) {
   return std::filesystem::absolute(value).lexically_normal().string();
 }
 
-// The value of --resume on a command line of `train`, if it is one.
+// The value of --resume on a command line of `train`. Empty if there is none.
 std::optional<std::string> resumed(const std::vector<std::string>& words) {
   if (words.size() < 2 || words[1] != "train") return std::nullopt;
   std::optional<std::string> folder;
@@ -64,7 +64,7 @@ bool is_given(const CLI::Option& option, const std::vector<std::string>& words) 
   return std::any_of(words.begin(), words.end(), names_it);
 }
 
-// Takes the words --no-NAME of options that a run keeps off the line, and returns those options.
+// Removes words --no-NAME about options that a run keeps from the line, and returns these options.
 std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::string& run, std::vector<std::string>& words) {
   std::vector<const CLI::Option*> options;
   std::erase_if(words, [&](const std::string& word) {
@@ -89,7 +89,7 @@ std::string options_json(const CLI::App& train) {
     const std::string name = name_of(*option);
     if (option->count() == 0 || !is_kept(name)) continue;
     std::string values;
-    if (option->get_expected_max() > 0)   // a flag is just there
+    if (option->get_expected_max() > 0)   // a flag has no values
       for (const std::string& given : option->results()) {
         const auto own = own_file(name, RunFolder(""));
         const std::string value = own ? own->substr(1) : value_kept(name, given);
@@ -126,7 +126,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   if (!folder) return words;
   const RunFolder run(*folder);
   run.undo_set_aside();
-  // Before anything else is found missing.
+  // Reported before other missing files.
   if (!is_there(run.checkpoint())) {
     const RunFolder replaced = run.replaced();
     throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it{}", *folder, run.checkpoint(),

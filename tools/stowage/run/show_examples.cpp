@@ -21,7 +21,7 @@ using Tokens = std::span<const int32_t>;
 
 constexpr const char *context_role = "context", *learned_role = "learned", *cut_role = "cut off";
 
-// As JSON has strings, with its short escapes.
+// A JSON string, with the short escapes \n and \t.
 std::string quoted_text(const std::string& text) {
   std::string out = json_quoted(printable(text));
   for (const auto& [code, letter] : {std::pair<const char*, char>{"\\u000a", 'n'}, {"\\u0009", 't'}})
@@ -34,7 +34,7 @@ class ExamplePrinter {
  public:
   explicit ExamplePrinter(const Tokenization& tokenization) : tokenization_(tokenization) {}
 
-  // Tokens that have the same role one after the other make a piece: its text as JSON has strings, then its ids.
+  // Prints one piece for each run of tokens with the same role: the text as a JSON string, then the ids.
   void print(Tokens tokens, const std::vector<std::string>& roles) const {
     for (size_t begin = 0, end; begin < tokens.size(); begin = end) {
       end = begin + 1;
@@ -52,7 +52,8 @@ class ExamplePrinter {
     Decoding state;
     state.has_tokens = state.has_text = !is_first;
     std::string text;
-    for (size_t begin = 0, end; begin < piece.size(); begin = end) {   // special tokens are no text, and stand here as the tokenizer writes them
+    // special tokens have no text; they appear as the tokenizer writes them
+    for (size_t begin = 0, end; begin < piece.size(); begin = end) {
       if (const std::string special = tokenization_.special_text(piece[begin]); !special.empty()) {
         text += special;
         end = begin + 1;
@@ -88,7 +89,7 @@ Number number_at(const std::string& bytes, size_t index) {
   return number;
 }
 
-// What a text is called, by its head's task.
+// The label or labels of a text, depending on the task.
 std::string label_of(const Examples& all, size_t document, const std::vector<std::string>& labels, uint32_t task) {
   if (task == STW_TASK_LABEL) return fmt::format("label {}", json_quoted(labels[number_at<uint32_t>(all.labels, document)]));
   std::vector<std::string> said;
@@ -100,7 +101,7 @@ std::string label_of(const Examples& all, size_t document, const std::vector<std
   return fmt::format("{} {}", task == STW_TASK_NUMBER ? "number" : "labels", said.empty() ? "none" : fmt::format("{}", fmt::join(said, ", ")));
 }
 
-// Roles of a document's tokens.
+// The roles of a document's tokens.
 std::vector<std::string> roles_of(const Examples& all, size_t begin, size_t end, const DataRequest& request, const Masks* masks) {
   const stw_model_info about = query(request.model);
   const std::vector<std::string> labels = about.task == STW_TASK_TOKEN_LABEL ? labels_of(request.model) : std::vector<std::string>();
@@ -147,7 +148,7 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
   }
 }
 
-// Of data that is text, or tokens.
+// The tokens of data that is a text or a file of tokens.
 std::vector<int32_t> tokens_of(const DataFlags& flags, const DataRequest& request) {
   const uint64_t vocabulary = query(request.model).vocabulary;
   const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
@@ -169,7 +170,8 @@ std::vector<int32_t> tokens_of(const DataFlags& flags, const DataRequest& reques
 void show_samples(uint64_t count, const std::vector<int32_t>& all, const DataRequest& request) {
   const ExamplePrinter printer(request.tokenization);
   for (uint64_t number = 0; number < count && number * request.sequence + 1 < all.size(); ++number) {
-    const size_t begin = number * request.sequence;   // of the last token of the one before, too, for which it is the target
+    // includes the previous sample's last token, whose target is this sample's first
+    const size_t begin = number * request.sequence;
     const Tokens tokens = Tokens(all).subspan(begin, std::min<size_t>(request.sequence + 1, all.size() - begin));
     std::vector<std::string> roles;
     for (size_t i = 0; i < tokens.size(); ++i)

@@ -1,4 +1,4 @@
-// Examples as a run learns them, for people: the text of each, what of it is learned, its tokens, and how many.
+// Shows examples as a run learns them: the text, the learned part, the tokens and their number.
 #pragma once
 #include <cstdint>
 
@@ -6,8 +6,9 @@
 
 namespace command {
 
-// The first `count` of the file on standard output, in the file's order where their lines are known, else in that of the run; of a text, or tokens, the
-// first samples. Those that are left out are not shown.
+// Prints the first `count` examples. They are in the order of the file if their lines are known, else in that
+// of the run. For a text, or for tokens, it prints the first samples. Examples that are left out are not
+// printed.
 void show_examples(uint64_t count, const DataFlags& flags, const DataRequest& request);
 
 }  // namespace command

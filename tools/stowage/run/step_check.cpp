@@ -17,7 +17,7 @@
 namespace command {
 namespace {
 
-// The first byte in which two files differ; nothing where they are the same.
+// The first byte in which two files differ. Empty if they are equal.
 std::optional<uint64_t> first_difference(const std::string& one, const std::string& other) {
   std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
   std::vector<char> x(1 << 20), y(1 << 20);
@@ -25,7 +25,8 @@ std::optional<uint64_t> first_difference(const std::string& one, const std::stri
     for (auto [file, chunk, path] : {std::tuple{&a, &x, &one}, {&b, &y, &other}}) {
       errno = 0;
       file->read(chunk->data(), static_cast<std::streamsize>(chunk->size()));
-      if (!file->eof() && !*file) throw Failure(exit_failed, fmt::format("{}: cannot read: {}", *path, std::strerror(errno ? errno : EIO)));   // nor opened
+      // also if the file could not be opened
+      if (!file->eof() && !*file) throw Failure(exit_failed, fmt::format("{}: cannot read: {}", *path, std::strerror(errno ? errno : EIO)));
     }
     const std::streamsize n = std::min(a.gcount(), b.gcount());
     for (std::streamsize i = 0; i < n; ++i)

@@ -1,4 +1,4 @@
-// The same step twice: from one checkpoint, with all that a step leaves behind compared byte by byte.
+// Makes a step twice from one checkpoint, and compares the resulting states byte by byte.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,15 +10,16 @@ namespace command {
 
 class StepCheck {
  public:
-  // `every`: batches between two checks; 0: none. Borrows the trainer.
+  // `every`: batches between two checks; 0: no checks. Borrows the trainer.
   StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* trainer);
-  // Removes its files, but those that differ.
+  // Removes the files, except two that differ.
   ~StepCheck();
   StepCheck(const StepCheck&) = delete;
 
   bool due(uint64_t batches) const { return every_ > 0 && batches % every_ == 0; }
-  // Makes a step, and the same step again from the same state. Throws where what it leaves differs, naming the first tensor that does. Either
-  // answers whether it was made, and not stopped: then nothing is compared.
+  // Makes a step with `first`, and with `again` the same step from the same state. Both return whether the
+  // step was completed; if one was stopped, nothing is compared. Throws a Failure that names the first tensor
+  // that differs.
   template <class Step, class Again>
   void run(const Step& first, const Again& again) {
     save(before_);

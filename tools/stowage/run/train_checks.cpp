@@ -19,7 +19,7 @@
 namespace command {
 namespace {
 
-// Nothing: it is the optimizer's, which is not known.
+// Empty if the rate is the default of an unknown optimizer.
 std::optional<double> largest_rate_of(const RunSettings& run, const std::string& optimizer) {
   if (run.learning_rate > 0) return run.learning_rate;
   const OptimizerRow* const row = find_optimizer(optimizer);
@@ -100,7 +100,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   check_min_rate(flags.run, optimizer);
   check_scaled_rate(flags.run, optimizer, plan.global_batch);
   check_loss_scale(flags);
-  if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(flags);   // a plan that was given may have it, too
+  // also with a given plan
+  if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(flags);
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))

@@ -18,13 +18,13 @@ namespace command {
 namespace {
 
 constexpr std::chrono::minutes save_interval{10};
-// Parameters stay as they are where a step is not finite: what so many batches in a row find, the next ones will. Of fp16 the loss scale
-// comes to its floor before.
+// A step that is not finite does not change the parameters. After so many in a row, the following ones will
+// not be finite either. The loss scale of fp16 reaches its minimum earlier.
 constexpr uint64_t diverged_batches = 100;
 
 uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
 
-// Beside the loss, for people.
+// The metric to show to people in addition to the loss.
 std::string quality_of(const Evaluation& evaluation) {
   if (evaluation.rmse) return fmt::format("RMSE {:.4g}", *evaluation.rmse);
   if (!evaluation.accuracy) return fmt::format("perplexity {:.4g}", std::exp(evaluation.loss));
@@ -100,7 +100,7 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
-  if (start_.batches > 0) interrupt_.saved();   // what it goes on from
+  if (start_.batches > 0) interrupt_.saved();   // the checkpoint to resume from
   if (!settings.event_folder.empty()) events_.emplace(settings.event_folder, start_.batches > 0 ? start_.step + 1 : 0);
 }
 
@@ -135,12 +135,12 @@ void TrainingRun::tell_rate(const stw_progress& now) {
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {
-  if (batches == settings_.steps) return false;  // the end saves anyway
+  if (batches == settings_.steps) return false;  // the end of the run saves anyway
   if (!settings_.save_every) return Clock::now() - saved_ >= save_interval;
   return *settings_.save_every && batches % *settings_.save_every == 0;
 }
 
-bool TrainingRun::evaluation_due(uint64_t batches) const {   // the last one is made at the end
+bool TrainingRun::evaluation_due(uint64_t batches) const {   // the last evaluation is made at the end
   return settings_.evaluate_every && batches > 0 && batches % settings_.evaluate_every == 0 && batches < settings_.steps;
 }
 
@@ -154,7 +154,7 @@ uint64_t TrainingRun::next_event(uint64_t batches) const {
                    next_multiple(settings_.save_every.value_or(0), batches), next_multiple(settings_.check_every, batches)});
 }
 
-// Where the trainer is at fault too, saving fails, and the failure stands as it was.
+// If saving fails too, the original failure is thrown.
 void TrainingRun::rescue(const Failure& failure) {
   line_.finish();
   const uint64_t batches = progress().batches;
@@ -191,7 +191,8 @@ bool TrainingRun::train_until(uint64_t batches, bool told) {
   return progress().batches == batches;
 }
 
-// All that is held out is answered to, text by text, where the model has labels or numbers, which gives figures beside the loss.
+// With labels or numbers, the whole held-out part is evaluated text by text, which gives metrics in addition
+// to the loss.
 Evaluation TrainingRun::evaluation_of(uint64_t batches) {
   const stw_dataset_info info = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset);
   Evaluation evaluation;
@@ -213,14 +214,15 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
       evaluation.figures = {{"reward_margin", rewards.margin()}, {"reward_chosen", rewards.chosen}, {"reward_rejected", rewards.rejected}};
     }
   }
-  if (std::isnan(evaluation.loss)) evaluation.loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
+  // removes the sign of NaN
+  if (std::isnan(evaluation.loss)) evaluation.loss = std::numeric_limits<double>::quiet_NaN();
   if (learned_ == Learned::numbers) evaluation.rmse = std::sqrt(evaluation.loss);
   return evaluation;
 }
 
 void TrainingRun::evaluate(bool is_last) {
   const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_samples + global_batch_ - 1) / global_batch_;
-  // Evaluations that are compared go over the same.
+  // Evaluations that are compared use the same data.
   const bool takes_all = learned_ != Learned::tokens && settings_.evaluates_all && (is_last || compares()), needs_all = compares() && metric_row(settings_.metric).needs_answers;
   const uint64_t count = takes_all || needs_all ? all : settings_.evaluation_batches;
   Evaluation evaluation;
@@ -269,7 +271,8 @@ void TrainingRun::keep_best() {
   if (!folder_.keep_best()) long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.best_checkpoint().c_str(), error); });
 }
 
-// A run may have ended between the line that tells of its best evaluation and its checkpoint: then it goes on from there.
+// A run may have ended after its metrics named a best evaluation and before the checkpoint was kept. If that
+// state is lost, the search for the best one starts here.
 void TrainingRun::find_best() {
   const BestEvaluation of_run = best();
   if (!settings_.keeps_best || !of_run.best) return;
@@ -294,7 +297,8 @@ bool TrainingRun::run() {
   const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   if (start_.batches > 0) find_best();
-  if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
+  // the run ended before this evaluation
+  if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();
   bool ends_early = has_lost_patience();
   while (batches < settings_.steps && !interrupt_.requested() && !ends_early) {
     if (check_.due(batches))
@@ -310,7 +314,7 @@ bool TrainingRun::run() {
   has_evaluated_ = false;
   if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
-  save();   // before what may still fail, or be killed
+  save();   // before anything that may fail or be killed
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate(true);
   return ends_early || (batches == settings_.steps && (has_evaluated_ || !evaluates));
 }

@@ -17,7 +17,7 @@
 namespace command {
 namespace {
 
-constexpr uint64_t head_limit = 100'000'000;   // bytes, that of the format
+constexpr uint64_t head_limit = 100'000'000;   // bytes; the limit of the format
 
 std::optional<uint64_t> bits_of(std::string_view format) {
   static const std::map<std::string_view, uint64_t> bits{
